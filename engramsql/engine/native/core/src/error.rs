@@ -1,0 +1,106 @@
+//! One error for everything that leaves the engine; each topic keeps its own enum beside its code.
+
+use crate::catalog::CatalogError;
+use crate::format::FormatError;
+use crate::read::ReadError;
+use crate::source::SourceError;
+use crate::spec::SpecError;
+
+/// Result of an engine call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Anything the engine can refuse. The `Display` text is complete: it names the thing and the remedy.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A row id outside `0..rows`.
+    #[error("row id {id} is out of range: table '{table}' has {rows} rows, valid ids are 0 to {last}", last = rows.saturating_sub(1))]
+    RowIdOutOfRange {
+        /// Table name or path, as the caller gave it.
+        table: String,
+        /// Rows of the table.
+        rows: u64,
+        /// The offending id; wide enough for any SQL integer.
+        id: i128,
+    },
+    /// An output buffer whose length does not fit the request.
+    #[error("output holds {found} {unit}, the request needs {expected}")]
+    OutputSize {
+        /// What is counted: "bytes" or "values".
+        unit: &'static str,
+        /// Length needed.
+        expected: usize,
+        /// Length given.
+        found: usize,
+    },
+    /// A question that needs a hash spec, asked of a table without one.
+    #[error(
+        "table '{table}' has no hash spec, so token ids cannot be turned into row ids; register it with spec => 'NAME'"
+    )]
+    NoSpec {
+        /// Table name.
+        table: String,
+    },
+    /// A question that needs a value format, asked of a table without one.
+    #[error("table '{table}' has no value format, so rows cannot be decoded; register it with format => 'NAME' ({known}), or select row instead of embedding", known = crate::format::NAMES.join(", "))]
+    NoFormat {
+        /// Table name.
+        table: String,
+    },
+    /// Token ids or hash constants were refused.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A value format or its parameters were refused.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A checkpoint, store or file was refused.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A read failed or a file changed under an open table.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The catalog refused a name or a change.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// What a caller can do about an [`Error`]; language skins map one kind to one exception class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A row id is out of range.
+    RowId,
+    /// A token id is outside the vocabulary.
+    TokenId,
+    /// A name that the catalog does not know.
+    UnknownTable,
+    /// A hash spec is missing, unknown or contradicts the files.
+    Spec,
+    /// A value format is missing, unknown or contradicts the files.
+    Format,
+    /// Files that are missing, malformed or contradictory.
+    Source,
+    /// A read that failed, or a file that changed under an open table.
+    Read,
+    /// A catalog that cannot be read, written or changed.
+    Catalog,
+    /// Another process is changing the catalog.
+    Locked,
+    /// An argument of the wrong shape or type.
+    Argument,
+}
+
+impl Error {
+    /// The class of remedy.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::RowIdOutOfRange { .. } => ErrorKind::RowId,
+            Error::OutputSize { .. } => ErrorKind::Argument,
+            Error::NoSpec { .. } => ErrorKind::Spec,
+            Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,
+            Error::Spec(e) => e.kind(),
+            Error::Source(_) => ErrorKind::Source,
+            Error::Read(_) => ErrorKind::Read,
+            Error::Catalog(e) => e.kind(),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The EngramSQL engine: row ids from token ids, rows from files, numbers from rows.
+//!
+//! Three independent choices make a [`Table`]: its [`spec::Spec`] (which hash turns tokens into row ids), its
+//! [`format::ValueFormat`] (how a row's bytes become float32) and its [`source`] (where the rows lie). A
+//! [`catalog::Session`] gives names to tables.
+//!
+//! The crate promises that a row is used only if every byte of it was read, that no id is guessed, clamped or wrapped,
+//! and that a file whose layout cannot be proven is refused by name. It never writes to a source.
+
+pub mod catalog;
+pub mod error;
+pub mod fault;
+pub mod format;
+pub mod read;
+pub mod source;
+pub mod spec;
+mod table;
+
+pub use error::{Error, ErrorKind, Result};
+pub use table::{HeadInfo, ShardInfo, Table};

@@ -1,0 +1,1 @@
+//! PyO3 skin over the engine.

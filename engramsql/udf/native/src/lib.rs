@@ -1,0 +1,1 @@
+//! DuckDB extension over the engine.
