@@ -119,12 +119,7 @@ impl Session {
         todo!()
     }
     /// Reads the source's headers and remembers it under `name` (several hash layers: `name_l1`, `name_l14`).
-    pub fn register(
-        &self,
-        _name: &str,
-        _source: &Path,
-        _options: &RegisterOptions,
-    ) -> Result<Vec<TableEntry>> {
+    pub fn register(&self, _name: &str, _source: &Path, _options: &RegisterOptions) -> Result<Vec<TableEntry>> {
         todo!()
     }
     /// Forgets a table; its source stays as it is.

@@ -7,13 +7,7 @@ use crate::error::ErrorKind;
 use std::sync::Arc;
 
 /// Names of the hash families, as used in spec files and in `engram_tables()`.
-pub const FAMILIES: &[&str] = &[
-    "qwen_ple_v1",
-    "deepseek_v41",
-    "engram_demo",
-    "engram_peft",
-    "longcat",
-];
+pub const FAMILIES: &[&str] = &["qwen_ple_v1", "deepseek_v41", "engram_demo", "engram_peft", "longcat"];
 
 /// Why token ids or hash constants were refused.
 #[non_exhaustive]
