@@ -4,10 +4,8 @@ use crate::errors;
 use crate::guard::{detached, guard};
 use crate::ids::numpy_function;
 use crate::output;
-use engram_engine::format::ValueFormat;
-use numpy::{
-    PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
-};
+use engram_engine::format::{Decoder, ValueFormat};
+use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 /// Decodes packed rows: bytes or uint8 [..., row_bytes] to float32 [..., dim].
@@ -23,8 +21,7 @@ pub fn decode<'py>(
     scale: Option<f32>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
     guard(py, || {
-        let format = ValueFormat::from_name(format, scale)
-            .map_err(|error| errors::from_engine(py, &error.into()))?;
+        let format = ValueFormat::from_name(format, scale).map_err(|error| errors::from_engine(py, &error.into()))?;
         let bytes = bytes_of(data)?;
         let bytes = bytes
             .try_readonly()
@@ -33,27 +30,18 @@ pub fn decode<'py>(
             [outer @ .., row_bytes] => (*row_bytes, outer),
             [] => (1, [].as_slice()),
         };
-        let Some(dim) = format.dim_of(row_bytes) else {
-            let message = format!(
-                "{row_bytes} bytes are no whole row of format '{}'",
-                format.name()
-            );
-            return Err(errors::raise(py, "FormatError", message));
-        };
+        let dim = format.dim_of_bytes(row_bytes).map_err(|error| errors::from_engine(py, &error.into()))?;
         let array = output::array::<f32>(py, None, &[outer, &[dim]].concat())?;
         let mut target = output::exclusive(&array)?;
         let (rows, values) = (bytes.as_slice()?, target.as_slice_mut()?);
-        if dim > 0 {
-            detached::<_, engram_engine::Error>(py, || {
-                for (row, out) in rows
-                    .chunks_exact(row_bytes)
-                    .zip(values.chunks_exact_mut(dim))
-                {
-                    format.decode_row(row, out);
-                }
-                Ok(())
-            })?;
-        }
+        detached::<_, engram_engine::Error>(py, || {
+            let decoder = Decoder::new(format);
+            for (row, out) in rows.chunks_exact(row_bytes).zip(values.chunks_exact_mut(dim)) {
+                let (values, scales) = row.split_at(format.value_bytes(dim));
+                decoder.decode(values, scales, out);
+            }
+            Ok(())
+        })?;
         Ok(array)
     })
 }
@@ -63,26 +51,16 @@ fn bytes_of<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<u8>
     let py = data.py();
     let array = match data.cast::<PyUntypedArray>() {
         Ok(array) => array.clone().into_any(),
-        Err(_) if data.len().is_ok_and(|len| len == 0) => {
-            numpy_function(py, "empty")?.call1((0, "uint8"))?
-        }
-        Err(_) => numpy_function(py, "frombuffer")?
-            .call1((data, "uint8"))
-            .map_err(|_| {
-                let found = data.get_type().name().map(|name| name.to_string());
-                let found = found.unwrap_or_else(|_| "object".to_owned());
-                errors::argument_type(
-                    py,
-                    format!("data must be bytes or a uint8 array, got {found}"),
-                )
-            })?,
+        Err(_) if data.len().is_ok_and(|len| len == 0) => numpy_function(py, "empty")?.call1((0, "uint8"))?,
+        Err(_) => numpy_function(py, "frombuffer")?.call1((data, "uint8")).map_err(|_| {
+            let found = data.get_type().name().map(|name| name.to_string());
+            let found = found.unwrap_or_else(|_| "object".to_owned());
+            errors::argument_type(py, format!("data must be bytes or a uint8 array, got {found}"))
+        })?,
     };
     let dtype = array.cast::<PyUntypedArray>()?.dtype();
     if !dtype.is_equiv_to(&numpy::dtype::<u8>(py)) {
-        return Err(errors::argument_type(
-            py,
-            format!("data must be of dtype uint8, got {dtype}"),
-        ));
+        return Err(errors::argument_type(py, format!("data must be of dtype uint8, got {dtype}")));
     }
     let array = numpy_function(py, "ascontiguousarray")?.call1((array,))?;
     Ok(array.cast_into::<PyArrayDyn<u8>>()?)

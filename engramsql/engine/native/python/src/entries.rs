@@ -44,6 +44,8 @@ record! {
         dim: Option<u64>,
         /// Value format name, if known.
         format: Option<String>,
+        /// Scale of the value format, if it has one.
+        scale: Option<f32>,
         /// Bytes per row.
         row_bytes: u64,
         /// Row ids per token; 0 without a spec.
@@ -70,6 +72,7 @@ impl From<catalog::TableEntry> for TableEntry {
             rows: entry.rows,
             dim: entry.dim,
             format: entry.format,
+            scale: entry.scale,
             row_bytes: entry.row_bytes,
             heads: entry.heads,
             shards: entry.shards,
@@ -93,10 +96,7 @@ record! {
 
 impl From<catalog::ViewEntry> for ViewEntry {
     fn from(entry: catalog::ViewEntry) -> ViewEntry {
-        ViewEntry {
-            name: entry.name,
-            sql: entry.sql,
-        }
+        ViewEntry { name: entry.name, sql: entry.sql }
     }
 }
 

@@ -30,9 +30,7 @@ pub fn from_engine(py: Python<'_>, error: &Error) -> PyErr {
 pub fn raise(py: Python<'_>, class: &str, message: String) -> PyErr {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let made = MODULE
-        .get_or_try_init(py, || {
-            PyModule::import(py, "engramsql.errors").map(Bound::unbind)
-        })
+        .get_or_try_init(py, || PyModule::import(py, "engramsql.errors").map(Bound::unbind))
         .and_then(|module| module.bind(py).getattr(class))
         .and_then(|class| class.call1((message,)));
     match made {

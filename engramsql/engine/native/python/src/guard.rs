@@ -16,9 +16,7 @@ thread_local! {
 /// The hook belongs to this shared object's own copy of the standard library; other Rust in the process is unaffected.
 pub fn quiet_panics() {
     panic::set_hook(Box::new(|info| {
-        let place = info
-            .location()
-            .map(|at| format!("{}:{}", at.file(), at.line()));
+        let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
         PLACE.with(|slot| *slot.borrow_mut() = place);
     }));
 }
@@ -44,8 +42,7 @@ pub fn detached<R: Send, E: Into<engram_engine::Error> + Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<R, E> + Send,
 ) -> PyResult<R> {
-    py.detach(work)
-        .map_err(|error| errors::from_engine(py, &error.into()))
+    py.detach(work).map_err(|error| errors::from_engine(py, &error.into()))
 }
 
 fn text_of(payload: &(dyn Any + Send)) -> &str {

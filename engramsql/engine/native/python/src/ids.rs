@@ -1,11 +1,10 @@
 //! Row ids and token ids as Python gives them: any integer array, or lists. Nothing is rounded, wrapped or guessed.
 
 use crate::errors;
-use engram_engine::Error;
+use engram_engine::Table;
 use engram_engine::spec::SpecError;
 use numpy::{
-    PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray,
-    PyUntypedArrayMethods,
+    PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -15,91 +14,60 @@ use pyo3::types::{PyBool, PyInt, PyList, PyRange, PyTuple};
 #[derive(Clone, Copy)]
 pub enum Meaning<'a> {
     /// Row ids of a table.
-    Row {
-        /// Table name or path.
-        table: &'a str,
-        /// Its row count.
-        rows: u64,
-    },
-    /// Token ids, or tokens of a history, of a vocabulary.
-    Token {
-        /// "token id" or "history token id".
-        noun: &'static str,
-        /// Size of the vocabulary.
-        vocab_size: u64,
-    },
+    Row(&'a Table),
+    /// Token ids of a vocabulary of this size.
+    Token(u64),
+    /// Tokens of a history, of a vocabulary of this size.
+    History(u64),
 }
 
 impl Meaning<'_> {
     fn noun(&self) -> &'static str {
         match self {
-            Meaning::Row { .. } => "row id",
-            Meaning::Token { noun, .. } => noun,
+            Meaning::Row(_) => "row id",
+            Meaning::Token(_) => "token id",
+            Meaning::History(_) => "history token id",
         }
     }
 
     fn range(&self) -> String {
         match self {
-            Meaning::Row { table, rows } => format!(
-                "table '{table}' has {rows} rows, valid ids are 0 to {}",
-                rows.saturating_sub(1)
+            Meaning::Row(table) => format!(
+                "table '{}' has {} rows, valid ids are 0 to {}",
+                table.name(),
+                table.rows(),
+                table.rows().saturating_sub(1)
             ),
-            Meaning::Token { vocab_size, .. } => format!(
-                "valid ids are 0 to {} (the vocabulary)",
-                vocab_size.saturating_sub(1)
-            ),
-        }
-    }
-
-    /// An integer that no signed 64-bit id can be.
-    fn too_large(&self, py: Python<'_>, id: &Bound<'_, PyAny>, position: usize) -> PyErr {
-        match (self, id.extract::<i128>()) {
-            (&Meaning::Row { table, rows }, Ok(id)) => errors::from_engine(
-                py,
-                &Error::RowIdOutOfRange {
-                    table: table.to_owned(),
-                    rows,
-                    id,
-                },
-            ),
-            (&Meaning::Token { vocab_size, .. }, Ok(token)) => errors::from_engine(
-                py,
-                &SpecError::TokenOutOfVocabulary {
-                    token,
-                    position,
-                    vocab_size,
-                }
-                .into(),
-            ),
-            (_, Err(_)) => {
-                let class = match self {
-                    Meaning::Row { .. } => "RowIdError",
-                    Meaning::Token { .. } => "TokenIdError",
-                };
-                let message = format!(
-                    "{} {} is out of range: {}",
-                    self.noun(),
-                    show(id),
-                    self.range()
-                );
-                errors::raise(py, class, message)
+            Meaning::Token(vocab_size) | Meaning::History(vocab_size) => {
+                format!("the vocabulary is 0 to {}", vocab_size.saturating_sub(1))
             }
         }
     }
 
+    /// An integer that no signed 64-bit id can be.
+    fn too_large(&self, id: &Bound<'_, PyAny>, position: usize) -> PyErr {
+        let py = id.py();
+        let Ok(wide) = id.extract::<i128>() else {
+            let class = if matches!(self, Meaning::Row(_)) { "RowIdError" } else { "TokenIdError" };
+            let message = format!("{} {} is out of range: {}", self.noun(), show(id), self.range());
+            return errors::raise(py, class, message);
+        };
+        let error = match *self {
+            Meaning::Row(table) => table.out_of_range(wide),
+            Meaning::Token(vocab_size) => SpecError::TokenOutOfVocabulary { token: wide, position, vocab_size }.into(),
+            Meaning::History(vocab_size) => {
+                SpecError::HistoryOutOfVocabulary { token: wide, position, vocab_size }.into()
+            }
+        };
+        errors::from_engine(py, &error)
+    }
+
     /// A value that is no integer.
     fn not_integer(&self, id: &Bound<'_, PyAny>, position: usize) -> PyErr {
-        let class = match self {
-            Meaning::Row { .. } => "RowIdTypeError",
-            Meaning::Token { .. } => "TokenIdTypeError",
-        };
-        let message = format!(
-            "{} {} at position {position} is not an integer ({}): {}",
-            self.noun(),
-            show(id),
-            type_name(id),
-            self.range()
-        );
+        let class = if matches!(self, Meaning::Row(_)) { "RowIdTypeError" } else { "TokenIdTypeError" };
+        let (noun, range) = (self.noun(), self.range());
+        let message =
+            format!("{noun} {} at position {position} is not an integer ({}): {range}", show(id), type_name(id));
         errors::raise(id.py(), class, message)
     }
 }
@@ -130,11 +98,7 @@ impl<'py> Ids<'py> {
             let array = numpy_function(object.py(), "asarray")?.call1((object,))?;
             return from_array(array.cast::<PyUntypedArray>()?, meaning);
         }
-        let message = format!(
-            "{}s must be a list or an integer array, got {}",
-            meaning.noun(),
-            type_name(object)
-        );
+        let message = format!("{}s must be a list or an integer array, got {}", meaning.noun(), type_name(object));
         Err(errors::argument_type(object.py(), message))
     }
 
@@ -145,20 +109,14 @@ impl<'py> Ids<'py> {
             1 => Ok(ids),
             found => Err(errors::argument(
                 object.py(),
-                format!(
-                    "{}s must have one dimension, got {found}; call once per sequence",
-                    meaning.noun()
-                ),
+                format!("{}s must have one dimension, got {found}; call once per sequence", meaning.noun()),
             )),
         }
     }
 
     /// No ids.
     pub fn none() -> Ids<'py> {
-        Ids::Owned {
-            values: Vec::new(),
-            shape: vec![0],
-        }
+        Ids::Owned { values: Vec::new(), shape: vec![0] }
     }
 
     /// The ids, in C order.
@@ -181,10 +139,8 @@ impl<'py> Ids<'py> {
 fn from_array<'py>(array: &Bound<'py, PyUntypedArray>, meaning: Meaning<'_>) -> PyResult<Ids<'py>> {
     let py = array.py();
     if array.ndim() == 0 {
-        let message = format!(
-            "{}s must be a list or an array of at least one dimension, got a single value",
-            meaning.noun()
-        );
+        let message =
+            format!("{}s must be a list or an array of at least one dimension, got a single value", meaning.noun());
         return Err(errors::argument(py, message));
     }
     let dtype = array.dtype();
@@ -200,28 +156,14 @@ fn from_array<'py>(array: &Bound<'py, PyUntypedArray>, meaning: Meaning<'_>) -> 
             return Err(meaning.not_integer(&first, 0));
         }
     }
-    let array = if dtype.is_equiv_to(&numpy::dtype::<i64>(py))
-        && array.is_c_contiguous()
-        && is_aligned(array)?
-    {
+    let array = if dtype.is_equiv_to(&numpy::dtype::<i64>(py)) && array.is_c_contiguous() && is_aligned(array)? {
         array.clone().into_any()
     } else {
         numpy_function(py, "ascontiguousarray")?.call1((array, "int64"))?
     };
-    Ok(Ids::Borrowed(
-        array
-            .cast::<PyArrayDyn<i64>>()?
-            .try_readonly()
-            .map_err(|_| {
-                errors::argument(
-                    py,
-                    format!(
-                        "the array of {}s is also the output of a running call",
-                        meaning.noun()
-                    ),
-                )
-            })?,
-    ))
+    Ok(Ids::Borrowed(array.cast::<PyArrayDyn<i64>>()?.try_readonly().map_err(|_| {
+        errors::argument(py, format!("the array of {}s is also the output of a running call", meaning.noun()))
+    })?))
 }
 
 /// Of the unsigned types only uint64 holds ids beyond int64, where a cast would wrap.
@@ -234,7 +176,7 @@ fn refuse_beyond_i64(array: &Bound<'_, PyUntypedArray>, meaning: Meaning<'_>) ->
     let largest = flat.get_item(position)?.call_method0("item")?;
     match largest.extract::<i64>() {
         Ok(_) => Ok(()),
-        Err(_) => Err(meaning.too_large(array.py(), &largest, position)),
+        Err(_) => Err(meaning.too_large(&largest, position)),
     }
 }
 
@@ -279,13 +221,7 @@ fn flatten(
         } else if is_list(&item) {
             flatten(&item, level + 1, meaning, shape, values)?;
         } else {
-            flatten(
-                &item.call_method0("tolist")?,
-                level + 1,
-                meaning,
-                shape,
-                values,
-            )?;
+            flatten(&item.call_method0("tolist")?, level + 1, meaning, shape, values)?;
         }
     }
     Ok(())
@@ -303,15 +239,11 @@ fn integer(item: &Bound<'_, PyAny>, position: usize, meaning: Meaning<'_>) -> Py
             Err(_) => return Err(meaning.not_integer(item, position)),
         }
     };
-    whole
-        .extract::<i64>()
-        .map_err(|_| meaning.too_large(item.py(), &whole, position))
+    whole.extract::<i64>().map_err(|_| meaning.too_large(&whole, position))
 }
 
 fn is_list(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance_of::<PyList>()
-        || object.is_instance_of::<PyTuple>()
-        || object.is_instance_of::<PyRange>()
+    object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyRange>()
 }
 
 fn is_aligned(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
@@ -319,22 +251,15 @@ fn is_aligned(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
 }
 
 fn type_name(object: &Bound<'_, PyAny>) -> String {
-    object
-        .get_type()
-        .name()
-        .map_or_else(|_| "object".to_owned(), |name| name.to_string())
+    object.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
 }
 
 /// The value as Python shows it, shortened: ids may be texts of any length.
 fn show(object: &Bound<'_, PyAny>) -> String {
     const LONGEST: usize = 60;
     // NumPy 2 shows its scalars as np.float64(1.5); the user wrote 1.5.
-    let plain = object
-        .call_method0("item")
-        .unwrap_or_else(|_| object.clone());
-    let text = plain
-        .repr()
-        .map_or_else(|_| "?".to_owned(), |text| text.to_string());
+    let plain = object.call_method0("item").unwrap_or_else(|_| object.clone());
+    let text = plain.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
     if text.chars().count() <= LONGEST {
         return text;
     }
@@ -346,8 +271,5 @@ fn show(object: &Bound<'_, PyAny>) -> String {
 /// A function of the numpy module.
 pub fn numpy_function<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    NUMPY
-        .get_or_try_init(py, || PyModule::import(py, "numpy").map(Bound::unbind))?
-        .bind(py)
-        .getattr(name)
+    NUMPY.get_or_try_init(py, || PyModule::import(py, "numpy").map(Bound::unbind))?.bind(py).getattr(name)
 }

@@ -25,27 +25,18 @@ pub fn array<'py, T: Element>(
     };
     let Ok(array) = out.cast::<PyUntypedArray>() else {
         let found = out.get_type().name()?;
-        return Err(errors::argument_type(
-            py,
-            format!("out must be a numpy array, got {found}"),
-        ));
+        return Err(errors::argument_type(py, format!("out must be a numpy array, got {found}")));
     };
     let refuse = |what: String| Err(errors::argument(py, format!("out must be {what}")));
     if !array.dtype().is_equiv_to(&dtype) {
         return refuse(format!("of dtype {dtype}, got {}", array.dtype()));
     }
     if array.shape() != shape {
-        return refuse(format!(
-            "of shape {}, got {}",
-            tuple(shape),
-            tuple(array.shape())
-        ));
+        return refuse(format!("of shape {}, got {}", tuple(shape), tuple(array.shape())));
     }
     let flags = array.getattr("flags")?;
     if !array.is_c_contiguous() || !flags.getattr("aligned")?.extract::<bool>()? {
-        return refuse(
-            "C-contiguous and aligned; pass numpy.empty(...) or a slice of whole rows".to_owned(),
-        );
+        return refuse("C-contiguous and aligned; pass numpy.empty(...) or a slice of whole rows".to_owned());
     }
     if !flags.getattr("writeable")?.extract::<bool>()? {
         return refuse("writable, got a read-only array".to_owned());
@@ -54,9 +45,7 @@ pub fn array<'py, T: Element>(
 }
 
 /// Exclusive access for the time of one call: a second call with the same `out` is refused, not raced.
-pub fn exclusive<'py, T: Element>(
-    array: &Bound<'py, PyArrayDyn<T>>,
-) -> PyResult<PyReadwriteArrayDyn<'py, T>> {
+pub fn exclusive<'py, T: Element>(array: &Bound<'py, PyArrayDyn<T>>) -> PyResult<PyReadwriteArrayDyn<'py, T>> {
     array.try_readwrite().map_err(|_| {
         let message = "out shares memory with the ids or with the output of a running call";
         errors::argument(array.py(), message.to_owned())
@@ -67,13 +56,6 @@ pub fn exclusive<'py, T: Element>(
 fn tuple(shape: &[usize]) -> String {
     match shape {
         [only] => format!("({only},)"),
-        _ => format!(
-            "({})",
-            shape
-                .iter()
-                .map(usize::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
+        _ => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
     }
 }

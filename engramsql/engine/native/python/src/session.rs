@@ -4,6 +4,7 @@ use crate::entries::{TableEntry, ViewEntry};
 use crate::guard::{detached, guard};
 use crate::table::Table;
 use engram_engine::catalog::{self, RegisterOptions};
+use engram_engine::source;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -18,12 +19,7 @@ impl Session {
     /// Opens a database directory; with create, a missing or empty one becomes a database at the first change.
     #[staticmethod]
     #[pyo3(signature = (directory, *, read_only = false, create = false))]
-    fn open(
-        py: Python<'_>,
-        directory: PathBuf,
-        read_only: bool,
-        create: bool,
-    ) -> PyResult<Session> {
+    fn open(py: Python<'_>, directory: PathBuf, read_only: bool, create: bool) -> PyResult<Session> {
         guard(py, || {
             let inner = detached(py, || catalog::Session::open(&directory, read_only, create))?;
             Ok(Session { inner })
@@ -39,10 +35,7 @@ impl Session {
     /// Reads a source's headers and remembers it under name; several hash layers make several tables.
     #[pyo3(signature = (name, source, *, spec = None, format = None, scale = None, width = None,
                         rows_per_shard = None, layer = None, tokenizer = None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the keyword arguments of the Python method"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python method")]
     fn register(
         &self,
         py: Python<'_>,
@@ -56,15 +49,7 @@ impl Session {
         layer: Option<u32>,
         tokenizer: Option<PathBuf>,
     ) -> PyResult<Vec<TableEntry>> {
-        let options = RegisterOptions {
-            spec,
-            format,
-            scale,
-            width,
-            rows_per_shard,
-            tokenizer,
-            layer,
-        };
+        let options = RegisterOptions { spec, format, scale, width, rows_per_shard, tokenizer, layer };
         guard(py, || {
             let entries = detached(py, || self.inner.register(name, &source, &options))?;
             Ok(entries.into_iter().map(TableEntry::from).collect())
@@ -73,9 +58,7 @@ impl Session {
 
     /// Forgets a table; its source stays as it is.
     fn drop_table(&self, py: Python<'_>, name: &str) -> PyResult<TableEntry> {
-        guard(py, || {
-            Ok(detached(py, || self.inner.drop_table(name))?.into())
-        })
+        guard(py, || Ok(detached(py, || self.inner.drop_table(name))?.into()))
     }
 
     /// All tables, by name.
@@ -97,9 +80,7 @@ impl Session {
     /// Keeps a SQL view; one of that name is replaced if replace.
     #[pyo3(signature = (name, sql, *, replace = false))]
     fn create_view(&self, py: Python<'_>, name: &str, sql: &str, replace: bool) -> PyResult<()> {
-        guard(py, || {
-            detached(py, || self.inner.create_view(name, sql, replace))
-        })
+        guard(py, || detached(py, || self.inner.create_view(name, sql, replace)))
     }
 
     /// Forgets a SQL view.
@@ -119,4 +100,12 @@ impl Session {
     fn contains(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         guard(py, || detached(py, || self.inner.contains(name)))
     }
+}
+
+/// The table name for a source that is opened without one: "ple", "engram", "rows".
+///
+/// Raises SourceError if path is neither a checkpoint nor a store.
+#[pyfunction]
+pub fn default_name(py: Python<'_>, path: PathBuf) -> PyResult<&'static str> {
+    guard(py, || detached(py, || source::default_name(&path)))
 }

@@ -5,7 +5,7 @@ use crate::errors;
 use crate::guard::{detached, guard};
 use crate::ids::{Ids, Meaning};
 use crate::output;
-use crate::spec::{Spec, history_of, rowids_array};
+use crate::spec::{Spec, Tokens, rowids_array};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -39,9 +39,7 @@ impl VectorType {
             "bfloat16" => Ok(VectorType::Bfloat16),
             _ => Err(errors::argument(
                 dtype.py(),
-                format!(
-                    "dtype must be 'float32' or 'bfloat16' (uint16 bit patterns), got '{name}'"
-                ),
+                format!("dtype must be 'float32' or 'bfloat16' (uint16 bit patterns), got '{name}'"),
             )),
         }
     }
@@ -53,28 +51,15 @@ impl Table {
     }
 
     fn row_meaning(&self) -> Meaning<'_> {
-        Meaning::Row {
-            table: self.inner.name(),
-            rows: self.inner.rows(),
-        }
+        Meaning::Row { table: self.inner.name(), rows: self.inner.rows() }
     }
 
-    fn spec_or_error(&self, py: Python<'_>) -> PyResult<&engram_engine::spec::Spec> {
-        let missing = || engram_engine::Error::NoSpec {
-            table: self.inner.name().to_owned(),
-        };
-        self.inner
-            .spec()
-            .ok_or_else(|| errors::from_engine(py, &missing()))
+    fn require_spec(&self, py: Python<'_>) -> PyResult<&engram_engine::spec::Spec> {
+        self.inner.require_spec().map_err(|error| errors::from_engine(py, &error))
     }
 
-    fn dim_or_error(&self, py: Python<'_>) -> PyResult<usize> {
-        let missing = || engram_engine::Error::NoFormat {
-            table: self.inner.name().to_owned(),
-        };
-        self.inner
-            .dim()
-            .ok_or_else(|| errors::from_engine(py, &missing()))
+    fn require_dim(&self, py: Python<'_>) -> PyResult<usize> {
+        self.inner.require_dim().map_err(|error| errors::from_engine(py, &error))
     }
 
     /// Vectors of `ids` in an array of `shape`, which holds `ids.len() * dim` values.
@@ -134,9 +119,19 @@ impl Table {
     /// Name of the value format, or None.
     #[getter]
     fn format(&self) -> Option<&'static str> {
-        self.inner
-            .format()
-            .map(engram_engine::format::ValueFormat::name)
+        self.inner.format().map(engram_engine::format::ValueFormat::name)
+    }
+
+    /// Scale of the value format, or None.
+    #[getter]
+    fn scale(&self) -> Option<f32> {
+        self.inner.format()?.scale()
+    }
+
+    /// Name of the code path that reads rows.
+    #[getter]
+    fn reader(&self) -> &'static str {
+        self.inner.reader()
     }
 
     /// The hash spec, or None.
@@ -165,20 +160,12 @@ impl Table {
 
     /// One record per extent: where the rows lie, and how much of it the page cache holds.
     fn shards(&self, py: Python<'_>) -> PyResult<Vec<ShardInfo>> {
-        guard(py, || {
-            Ok(py
-                .detach(|| self.inner.shards())
-                .into_iter()
-                .map(ShardInfo::from)
-                .collect())
-        })
+        guard(py, || Ok(py.detach(|| self.inner.shards()).into_iter().map(ShardInfo::from).collect()))
     }
 
     /// One record per head; empty without a spec.
     fn heads(&self, py: Python<'_>) -> PyResult<Vec<HeadInfo>> {
-        guard(py, || {
-            Ok(self.inner.heads().into_iter().map(HeadInfo::from).collect())
-        })
+        guard(py, || Ok(self.inner.heads().into_iter().map(HeadInfo::from).collect()))
     }
 
     /// Bytes of the rows of ids: uint8, shape of ids + (row_bytes,), order and duplicates kept.
@@ -216,7 +203,7 @@ impl Table {
     ) -> PyResult<Bound<'py, PyAny>> {
         guard(py, || {
             let dtype = VectorType::read(dtype)?;
-            let dim = self.dim_or_error(py)?;
+            let dim = self.require_dim(py)?;
             let ids = Ids::read(ids, self.row_meaning())?;
             let shape = [ids.shape(), &[dim]].concat();
             self.vectors_array(py, ids.as_slice()?, &shape, out, dtype)
@@ -233,9 +220,7 @@ impl Table {
         tokens: &Bound<'py, PyAny>,
         history: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArrayDyn<i64>>> {
-        guard(py, || {
-            rowids_array(py, self.spec_or_error(py)?, tokens, history)
-        })
+        guard(py, || rowids_array(py, self.require_spec(py)?, tokens, history))
     }
 
     /// e_t of every token of one sequence: float32 [tokens, heads * dim]; with dtype "bfloat16" uint16 bit patterns.
@@ -252,12 +237,12 @@ impl Table {
     ) -> PyResult<Bound<'py, PyAny>> {
         guard(py, || {
             let dtype = VectorType::read(dtype)?;
-            let dim = self.dim_or_error(py)?;
-            let spec = self.spec_or_error(py)?;
-            let (tokens, history) = history_of(spec, tokens, history)?;
-            let (tokens, history) = (tokens.as_slice()?, history.as_slice()?);
-            let ids = detached(py, || self.inner.rowids(tokens, history))?;
-            let shape = [tokens.len(), spec.heads() * dim];
+            let dim = self.require_dim(py)?;
+            let spec = self.require_spec(py)?;
+            let tokens = Tokens::read(spec, tokens, history)?;
+            let sequence = tokens.sequence()?;
+            let ids = detached(py, || spec.rowids(sequence))?;
+            let shape = [sequence.tokens.len(), spec.heads() * dim];
             self.vectors_array(py, &ids, &shape, out, dtype)
         })
     }
