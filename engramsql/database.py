@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import shutil
 import tempfile
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from engramsql import udf
 from engramsql._statements import Statements
 from engramsql._views import CatalogViews
-from engramsql.engine import Session
+from engramsql.engine import Session, default_name
 from engramsql.errors import ArgumentError, ArgumentTypeError, ClosedError
 from engramsql.quoting import literal
 
@@ -24,19 +23,12 @@ if TYPE_CHECKING:
 
     from engramsql.engine import Table, TableEntry, ViewEntry
 
-__all__ = ["CATALOG_FILE", "Database", "connect", "default_name", "is_source"]
+__all__ = ["CATALOG_FILE", "Database", "connect", "is_database"]
 
 CATALOG_FILE = "engram.json"
 
-# Table name for a source that is opened without one, by the model type in its config.json.
-_NAME_OF_FAMILY = {
-    "qwen4_exp": "ple",
-    "qwen4_exp_text": "ple",
-    "deepseek_v41": "engram",
-    "engram_demo": "engram",
-    "engram_peft": "engram",
-    "longcat": "ngram",
-}
+# Left behind by the first change of a database that then failed.
+_LOCK_FILE = "engram.lock"
 
 
 def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = False) -> Database:
@@ -63,28 +55,21 @@ def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = Fal
     if not os.fspath(path):
         raise ArgumentError("path is empty; give a directory, or nothing for a temporary database")
     path = Path(path)
-    if is_source(path):
+    if not is_database(path):
         return _open_temporary(path, read_only=read_only)
     session = Session.open(path, read_only=read_only, create=not read_only)
     return Database(session, label=str(path), read_only=read_only)
 
 
-def is_source(path: Path) -> bool:
-    """Whether ``path`` holds something that can only be a checkpoint or a store: a file, or a directory with content."""
-    if path.is_dir():
-        return not (path / CATALOG_FILE).exists() and any(path.iterdir())
-    return path.exists()
-
-
-def default_name(source: Path) -> str:
-    """The table name for a source that is opened without one."""
+def is_database(path: Path) -> bool:
+    """Whether ``path`` is a database directory, or can become one: it is missing or empty."""
     try:
-        config = json.loads((source / "config.json").read_bytes())
-        families = [config.get("model_type"), config.get("text_config", {}).get("model_type")]
-    except (OSError, ValueError, AttributeError):
-        return "rows"  # no configuration to read; if it should be there, registering says so
-    names = (_NAME_OF_FAMILY.get(family) for family in families if isinstance(family, str))
-    return next((name for name in names if name is not None), "rows")
+        names = set(os.listdir(path))
+    except FileNotFoundError:
+        return True
+    except NotADirectoryError:
+        return False
+    return CATALOG_FILE in names or names <= {_LOCK_FILE}
 
 
 def _open_temporary(source: Path | None, *, read_only: bool) -> Database:

@@ -1,7 +1,8 @@
 """The one seam to the compiled engine; nothing else imports ``engramsql.engine._native``.
 
 What may be asked of it: a Session (the catalog of a database directory), a Table (rows and vectors as NumPy arrays), a
-Spec (hash constants and row ids), ``decode`` for bytes in memory, and the records they hand out.
+Spec (hash constants and row ids), ``decode`` for bytes in memory, ``token_map`` of a tokenizer, ``default_name`` of a
+source, and the records they hand out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from engramsql.engine._native import (
     TableEntry,
     ViewEntry,
     decode,
+    default_name,
+    token_map,
 )
 
 __all__ = [
@@ -32,4 +35,6 @@ __all__ = [
     "TableEntry",
     "ViewEntry",
     "decode",
+    "default_name",
+    "token_map",
 ]

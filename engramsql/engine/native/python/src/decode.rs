@@ -1,7 +1,7 @@
 //! Decoding bytes that are already in memory.
 
 use crate::errors;
-use crate::guard::{detached, guard};
+use crate::guard::guard;
 use crate::ids::numpy_function;
 use crate::output;
 use engram_engine::format::{Decoder, ValueFormat};
@@ -31,18 +31,16 @@ pub fn decode<'py>(
             [] => (1, [].as_slice()),
         };
         let dim = format.dim_of_bytes(row_bytes).map_err(|error| errors::from_engine(py, &error.into()))?;
-        let array = output::array::<f32>(py, None, &[outer, &[dim]].concat())?;
-        let mut target = output::exclusive(&array)?;
-        let (rows, values) = (bytes.as_slice()?, target.as_slice_mut()?);
-        detached::<_, engram_engine::Error>(py, || {
+        let rows = bytes.as_slice()?;
+        let shape = [outer, &[dim]].concat();
+        output::filled::<_, engram_engine::Error>(py, None, &shape, |out| {
             let decoder = Decoder::new(format);
-            for (row, out) in rows.chunks_exact(row_bytes).zip(values.chunks_exact_mut(dim)) {
+            for (row, out) in rows.chunks_exact(row_bytes).zip(out.chunks_exact_mut(dim)) {
                 let (values, scales) = row.split_at(format.value_bytes(dim));
                 decoder.decode(values, scales, out);
             }
             Ok(())
-        })?;
-        Ok(array)
+        })
     })
 }
 

@@ -151,9 +151,10 @@ fn from_array<'py>(array: &Bound<'py, PyUntypedArray>, meaning: Meaning<'_>) -> 
         b'O' => return from_lists(&array.call_method0("tolist")?, meaning),
         // NumPy makes float64 of an empty list.
         _ if array.is_empty() => {}
-        _ => {
-            let first = array.call_method0("ravel")?.get_item(0)?;
-            return Err(meaning.not_integer(&first, 0));
+        kind => {
+            let flat = array.call_method0("ravel")?;
+            let position = if kind == b'f' { first_fraction(&flat)? } else { 0 };
+            return Err(meaning.not_integer(&flat.get_item(position)?, position));
         }
     }
     let array = if dtype.is_equiv_to(&numpy::dtype::<i64>(py)) && array.is_c_contiguous() && is_aligned(array)? {
@@ -164,6 +165,13 @@ fn from_array<'py>(array: &Bound<'py, PyUntypedArray>, meaning: Meaning<'_>) -> 
     Ok(Ids::Borrowed(array.cast::<PyArrayDyn<i64>>()?.try_readonly().map_err(|_| {
         errors::argument(py, format!("the array of {}s is also the output of a running call", meaning.noun()))
     })?))
+}
+
+/// Position of the first value with a fraction (or NaN); 0 if all are whole.
+fn first_fraction(flat: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let py = flat.py();
+    let whole = numpy_function(py, "trunc")?.call1((flat,))?;
+    numpy_function(py, "not_equal")?.call1((flat, whole))?.call_method0("argmax")?.extract()
 }
 
 /// Of the unsigned types only uint64 holds ids beyond int64, where a cast would wrap.

@@ -1,18 +1,17 @@
 //! Result arrays: fresh ones, or the caller's `out`.
 
 use crate::errors;
+use crate::guard::detached;
 use crate::ids::numpy_function;
-use numpy::{
-    Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadwriteArrayDyn, PyUntypedArray,
-    PyUntypedArrayMethods,
-};
+use engram_engine::Error;
+use numpy::{Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 /// A C-contiguous array of `shape` to write to: `out` if it fits exactly, else a fresh one.
 ///
 /// Fresh memory is NumPy's `empty`: the engine writes every value or fails, and then the array is dropped unseen.
-pub fn array<'py, T: Element>(
+fn array<'py, T: Element>(
     py: Python<'py>,
     out: Option<&Bound<'py, PyAny>>,
     shape: &[usize],
@@ -44,12 +43,25 @@ pub fn array<'py, T: Element>(
     Ok(array.clone().into_any().cast_into::<PyArrayDyn<T>>()?)
 }
 
-/// Exclusive access for the time of one call: a second call with the same `out` is refused, not raced.
-pub fn exclusive<'py, T: Element>(array: &Bound<'py, PyArrayDyn<T>>) -> PyResult<PyReadwriteArrayDyn<'py, T>> {
-    array.try_readwrite().map_err(|_| {
-        let message = "out shares memory with the ids or with the output of a running call";
-        errors::argument(array.py(), message.to_owned())
-    })
+/// An array of `shape` (`out`, or a fresh one) after `work` has filled it with the interpreter released.
+///
+/// Access is exclusive meanwhile: a second call with the same `out` is refused, not raced.
+pub fn filled<'py, T: Element, E: Into<Error> + Send>(
+    py: Python<'py>,
+    out: Option<&Bound<'py, PyAny>>,
+    shape: &[usize],
+    work: impl FnOnce(&mut [T]) -> Result<(), E> + Send,
+) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
+    let array = array::<T>(py, out, shape)?;
+    {
+        let mut target = array.try_readwrite().map_err(|_| {
+            let message = "out shares memory with the ids or with the output of a running call";
+            errors::argument(py, message.to_owned())
+        })?;
+        let values = target.as_slice_mut()?;
+        detached(py, || work(values))?;
+    }
+    Ok(array)
 }
 
 /// A shape as Python writes it.

@@ -199,11 +199,8 @@ impl Spec {
                 history_starts: &history_starts,
                 ..PackedSequences::default()
             };
-            let array = output::array::<i64>(py, None, &[tokens.len(), self.inner.heads()])?;
-            let mut target = output::exclusive(&array)?;
-            let rowids = target.as_slice_mut()?;
-            detached(py, || self.inner.rowids_packed_into(batch, rowids))?;
-            Ok(array)
+            let shape = [tokens.len(), self.inner.heads()];
+            output::filled(py, None, &shape, |out| self.inner.rowids_packed_into(batch, out))
         })
     }
 
@@ -250,30 +247,30 @@ pub fn rowids_array<'py>(
     tokens: &Tokens<'py>,
 ) -> PyResult<Bound<'py, PyArrayDyn<i64>>> {
     let sequence = tokens.sequence()?;
-    let array = output::array::<i64>(py, None, &[sequence.tokens.len(), spec.heads()])?;
-    let mut target = output::exclusive(&array)?;
-    let rowids = target.as_slice_mut()?;
-    detached(py, || spec.rowids_into(sequence, rowids))?;
-    Ok(array)
+    let shape = [sequence.tokens.len(), spec.heads()];
+    output::filled(py, None, &shape, |out| spec.rowids_into(sequence, out))
 }
 
-fn read_token_map(map: &Bound<'_, PyAny>) -> PyResult<Arc<TokenMap>> {
-    let map: Vec<u32> = if map.hasattr("tolist")? { map.call_method0("tolist")?.extract() } else { map.extract() }
-        .map_err(|_| {
-            errors::argument_type(
-                map.py(),
-                "token_map must hold one compressed id (0 to 2^32 - 1) per token id".to_owned(),
-            )
-        })?;
-    TokenMap::from_vec(map).map(Arc::new).map_err(|error| errors::from_engine(map.py(), &error.into()))
+fn read_token_map(given: &Bound<'_, PyAny>) -> PyResult<Arc<TokenMap>> {
+    let py = given.py();
+    let map: Vec<u32> = as_list(given)?.extract().map_err(|_| {
+        let message = "token_map must hold one compressed id (0 to 2^32 - 1) per token id";
+        errors::argument_type(py, message.to_owned())
+    })?;
+    TokenMap::from_vec(map).map(Arc::new).map_err(|error| errors::from_engine(py, &error.into()))
 }
 
 /// Flags as a list or a bool array; none if not given.
 fn flags(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<bool>> {
     let Some(given) = given else { return Ok(Vec::new()) };
-    let list = if given.hasattr("tolist")? { given.call_method0("tolist")? } else { given.clone() };
-    list.extract()
+    as_list(given)?
+        .extract()
         .map_err(|_| errors::argument_type(given.py(), "a dead mask must be a list or an array of bool".to_owned()))
+}
+
+/// An array as a list; anything else as it is.
+fn as_list<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if given.hasattr("tolist")? { given.call_method0("tolist") } else { Ok(given.clone()) }
 }
 
 /// Compressed token map of a Hugging Face tokenizer.json: uint32, one compressed id per token id.

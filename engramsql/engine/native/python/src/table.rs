@@ -51,7 +51,7 @@ impl Table {
     }
 
     fn row_meaning(&self) -> Meaning<'_> {
-        Meaning::Row { table: self.inner.name(), rows: self.inner.rows() }
+        Meaning::Row(&self.inner)
     }
 
     fn require_spec(&self, py: Python<'_>) -> PyResult<&engram_engine::spec::Spec> {
@@ -71,22 +71,11 @@ impl Table {
         out: Option<&Bound<'py, PyAny>>,
         dtype: VectorType,
     ) -> PyResult<Bound<'py, PyAny>> {
-        match dtype {
-            VectorType::Float32 => {
-                let array = output::array::<f32>(py, out, shape)?;
-                let mut target = output::exclusive(&array)?;
-                let values = target.as_slice_mut()?;
-                detached(py, || self.inner.vectors_into(ids, values))?;
-                Ok(array.into_any())
-            }
-            VectorType::Bfloat16 => {
-                let array = output::array::<u16>(py, out, shape)?;
-                let mut target = output::exclusive(&array)?;
-                let values = target.as_slice_mut()?;
-                detached(py, || self.inner.vectors_bf16_into(ids, values))?;
-                Ok(array.into_any())
-            }
-        }
+        let table = &self.inner;
+        Ok(match dtype {
+            VectorType::Float32 => output::filled(py, out, shape, |out| table.vectors_into(ids, out))?.into_any(),
+            VectorType::Bfloat16 => output::filled(py, out, shape, |out| table.vectors_bf16_into(ids, out))?.into_any(),
+        })
     }
 }
 
@@ -182,11 +171,8 @@ impl Table {
         guard(py, || {
             let ids = Ids::read(ids, self.row_meaning())?;
             let shape = [ids.shape(), &[self.inner.row_bytes()]].concat();
-            let array = output::array::<u8>(py, out, &shape)?;
-            let mut target = output::exclusive(&array)?;
-            let (ids, bytes) = (ids.as_slice()?, target.as_slice_mut()?);
-            detached(py, || self.inner.fetch_into(ids, bytes))?;
-            Ok(array)
+            let ids = ids.as_slice()?;
+            output::filled(py, out, &shape, |out| self.inner.fetch_into(ids, out))
         })
     }
 
@@ -220,7 +206,10 @@ impl Table {
         tokens: &Bound<'py, PyAny>,
         history: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArrayDyn<i64>>> {
-        guard(py, || rowids_array(py, self.require_spec(py)?, tokens, history))
+        guard(py, || {
+            let spec = self.require_spec(py)?;
+            rowids_array(py, spec, &Tokens::read(spec, tokens, history)?)
+        })
     }
 
     /// e_t of every token of one sequence: float32 [tokens, heads * dim]; with dtype "bfloat16" uint16 bit patterns.
