@@ -70,7 +70,9 @@ pub enum SpecError {
         family: String,
     },
     /// A configuration without a field that has no default.
-    #[error("config field '{field}' of family {family} is missing; add it (inside text_config, if the file has one)")]
+    #[error(
+        "config field '{field}' of family {family} is missing; add it (inside text_config, if the file has one)"
+    )]
     MissingField {
         /// Hash family.
         family: &'static str,
@@ -100,7 +102,9 @@ pub enum SpecError {
         remedy: &'static str,
     },
     /// A table announced with fewer rows than its heads address.
-    #[error("layer {layer}: the heads address {needed} rows, but '{field}' announces {announced}; correct the config")]
+    #[error(
+        "layer {layer}: the heads address {needed} rows, but '{field}' announces {announced}; correct the config"
+    )]
     TooFewRows {
         /// Decoder layer.
         layer: u32,
@@ -118,7 +122,10 @@ pub enum SpecError {
         layers: Vec<u32>,
     },
     /// A layer that has no hash table.
-    #[error("layer {layer} has no hash table; layers with one (0-based) are: {}", list(layers))]
+    #[error(
+        "layer {layer} has no hash table; layers with one (0-based) are: {}",
+        list(layers)
+    )]
     UnknownLayer {
         /// The layer asked for.
         layer: u32,
@@ -228,12 +235,14 @@ pub enum SpecError {
         reason: String,
     },
     /// A spec file whose expected constants are not what its config derives.
-    #[error("spec file '{file}', layer {layer}: expected {constant} are {expected}, its [config] derives {derived}")]
+    #[error(
+        "spec file '{file}'{}: expected {constant} are {expected}, its [config] derives {derived}", at(*layer)
+    )]
     ExpectedDiffers {
         /// Path, or the released name.
-        file: String,
-        /// Layer as the file names it; `-` for families without layers.
-        layer: String,
+        file: Box<str>,
+        /// 0-based decoder layer; `None` for families with one table per model.
+        layer: Option<u32>,
         /// The constant, with the index for list elements.
         constant: String,
         /// Value in the file.
@@ -261,6 +270,10 @@ fn list(layers: &[u32]) -> String {
     ids.join(", ")
 }
 
+fn at(layer: Option<u32>) -> String {
+    layer.map_or_else(String::new, |id| format!(", layer {id}"))
+}
+
 fn near(nearest: &Option<&'static str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean '{name}'?)"))
 }
@@ -269,7 +282,9 @@ impl SpecError {
     /// The class of remedy.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            SpecError::TokenOutOfVocabulary { .. } | SpecError::HistoryOutOfVocabulary { .. } => ErrorKind::TokenId,
+            SpecError::TokenOutOfVocabulary { .. } | SpecError::HistoryOutOfVocabulary { .. } => {
+                ErrorKind::TokenId
+            }
             SpecError::OutputLength { .. }
             | SpecError::MaskLength { .. }
             | SpecError::NoDeadTokens { .. }
