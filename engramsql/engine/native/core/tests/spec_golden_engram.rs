@@ -3,9 +3,7 @@
 mod common;
 
 use common::{Array, Npz, cases, golden, ints, json, with};
-use engram_engine::spec::{
-    PackedSequences, Sequence, Spec, SpecError, SpecFile, TokenMap, family_of, layers,
-};
+use engram_engine::spec::{PackedSequences, Sequence, Spec, SpecError, SpecFile, TokenMap, family_of, layers};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -46,15 +44,9 @@ fn assert_ids(specs: &[Spec], ids: &Array, what: &str, hash: impl Fn(&Spec) -> V
 
 #[test]
 fn small_layers_dead_spans_batches_and_streaming() {
-    let (doc, npz) = (
-        json("deepseek_v41_small.json"),
-        Npz::open("deepseek_v41_small.npz"),
-    );
+    let (doc, npz) = (json("deepseek_v41_small.json"), Npz::open("deepseek_v41_small.npz"));
     let map = token_map(npz.get("token_map.token_map"));
-    assert_eq!(
-        i64::from(map.map()[2]),
-        doc["pad_compressed"].as_i64().unwrap()
-    );
+    assert_eq!(i64::from(map.map()[2]), doc["pad_compressed"].as_i64().unwrap());
     let specs = specs(&doc, &doc["config"], &map);
     let mut seen = 0;
     for case in cases(&doc) {
@@ -74,10 +66,7 @@ fn small_layers_dead_spans_batches_and_streaming() {
                     let first = Sequence::new(&tokens[..cut]).with_dead(&dead[..cut], &[]);
                     let second = Sequence::new(&tokens[cut..]).with_history(&tokens[..cut]);
                     let mut rows = spec.rowids(first).unwrap();
-                    rows.extend(
-                        spec.rowids(second.with_dead(&dead[cut..], &dead[..cut]))
-                            .unwrap(),
-                    );
+                    rows.extend(spec.rowids(second.with_dead(&dead[cut..], &dead[..cut])).unwrap());
                     rows
                 });
             }
@@ -85,11 +74,7 @@ fn small_layers_dead_spans_batches_and_streaming() {
         };
         // Lookback is newest first with -1 where the sequence has no such token: history is what is left, reversed.
         let (mut history, mut history_dead, mut history_starts) = (Vec::new(), Vec::new(), vec![0]);
-        for (ids, flags) in lookback
-            .rows()
-            .into_iter()
-            .zip(array("lookback_dead").rows())
-        {
+        for (ids, flags) in lookback.rows().into_iter().zip(array("lookback_dead").rows()) {
             for (&id, &flag) in ids.iter().zip(flags).rev().filter(|(id, _)| **id >= 0) {
                 history.push(id);
                 history_dead.push(flag != 0);
@@ -115,40 +100,19 @@ fn small_layers_dead_spans_batches_and_streaming() {
 
 #[test]
 fn unknown_history_is_refused_not_padded() {
-    let (doc, npz) = (
-        json("deepseek_v41_small.json"),
-        Npz::open("deepseek_v41_small.npz"),
-    );
+    let (doc, npz) = (json("deepseek_v41_small.json"), Npz::open("deepseek_v41_small.npz"));
     let map = token_map(npz.get("token_map.token_map"));
     let specs = specs(&doc, &doc["config"], &map);
-    let lookback: Vec<i64> = npz
-        .get("unknown_history.lookback")
-        .values
-        .iter()
-        .rev()
-        .copied()
-        .collect();
+    let lookback: Vec<i64> = npz.get("unknown_history.lookback").values.iter().rev().copied().collect();
     assert_eq!(lookback, [4, 3, -1]);
     let tokens = &npz.get("unknown_history.tokens").values;
-    let error = specs[0]
-        .rowids(Sequence::new(tokens).with_history(&lookback))
-        .unwrap_err();
-    assert!(matches!(
-        error,
-        SpecError::HistoryOutOfVocabulary {
-            token: -1,
-            position: 2,
-            ..
-        }
-    ));
+    let error = specs[0].rowids(Sequence::new(tokens).with_history(&lookback)).unwrap_err();
+    assert!(matches!(error, SpecError::HistoryOutOfVocabulary { token: -1, position: 2, .. }));
 }
 
 #[test]
 fn released_constants_compressed_tokens_and_text() {
-    let (doc, npz) = (
-        json("deepseek_v41_real.json"),
-        Npz::open("deepseek_v41_real.npz"),
-    );
+    let (doc, npz) = (json("deepseek_v41_real.json"), Npz::open("deepseek_v41_real.npz"));
     let config = &doc["config"];
     let map = token_map(npz.get("token_map.token_map"));
     assert_eq!((map.tokens(), map.compressed_size()), (129_280, 99_092));
@@ -156,43 +120,25 @@ fn released_constants_compressed_tokens_and_text() {
     let raw = specs(&doc, config, &map);
     let compressed = specs(&doc, config, &identity);
     for (spec, total) in raw.iter().zip(ints(&doc["row_totals"])) {
-        assert_eq!(
-            (spec.reachable_rows() as i64, spec.table_rows() as i64),
-            (total, total)
-        );
+        assert_eq!((spec.reachable_rows() as i64, spec.table_rows() as i64), (total, total));
     }
     let file = SpecFile::released("deepseek-v4.1-flash").unwrap();
-    let released: Vec<Spec> = [1, 14]
-        .map(|layer| file.spec(Some(layer), Some(map.clone())).unwrap())
-        .into();
-    assert!(
-        released
-            .iter()
-            .all(|spec| spec.name() == "deepseek-v4.1-flash")
-    );
+    let released: Vec<Spec> = [1, 14].map(|layer| file.spec(Some(layer), Some(map.clone())).unwrap()).into();
+    assert!(released.iter().all(|spec| spec.name() == "deepseek-v4.1-flash"));
     let mut seen = 0;
-    for case in cases(&doc)
-        .iter()
-        .filter(|case| case["name"] != "token_map")
-    {
+    for case in cases(&doc).iter().filter(|case| case["name"] != "token_map") {
         let name = case["name"].as_str().unwrap();
         let array = |short: &str| npz.of(case, short).unwrap();
         let dead = array("dead").bools();
         seen += 1;
         if let Some(tokens) = npz.of(case, "compressed_tokens") {
             let seq = Sequence::new(&tokens.values).with_dead(&dead, &[]);
-            assert_ids(&compressed, array("ids"), name, |spec| {
-                spec.rowids(seq).unwrap()
-            });
+            assert_ids(&compressed, array("ids"), name, |spec| spec.rowids(seq).unwrap());
         } else {
             let seq = Sequence::new(&array("tokens").values);
-            assert_ids(&raw, array("ids"), name, |spec| {
-                spec.rowids(seq.with_dead(&dead, &[])).unwrap()
-            });
+            assert_ids(&raw, array("ids"), name, |spec| spec.rowids(seq.with_dead(&dead, &[])).unwrap());
             // The released spec knows the image token and needs no mask.
-            assert_ids(&released, array("ids"), name, |spec| {
-                spec.rowids(seq).unwrap()
-            });
+            assert_ids(&released, array("ids"), name, |spec| spec.rowids(seq).unwrap());
         }
     }
     assert_eq!(seen, 11);
@@ -201,41 +147,28 @@ fn released_constants_compressed_tokens_and_text() {
     let rows = compressed[0].rowids(Sequence::new(&[3, 4, 5, 6])).unwrap();
     assert_eq!(rows[0], 7_010_988);
     let last = &rows[3 * 24..];
-    assert_eq!(
-        (last[0], last[8], last[16]),
-        (2_726_396, 140_158_537, 264_676_773)
-    );
+    assert_eq!((last[0], last[8], last[16]), (2_726_396, 140_158_537, 264_676_773));
 }
 
 #[test]
 fn the_tiny_checkpoint_with_its_tokenizer() {
     let stem = "ckpt_deepseek_v41";
-    let (doc, npz) = (
-        json(&format!("{stem}_expected.json")),
-        Npz::open(&format!("{stem}_expected.npz")),
-    );
+    let (doc, npz) = (json(&format!("{stem}_expected.json")), Npz::open(&format!("{stem}_expected.npz")));
     let config = json(&format!("{stem}/config.json"));
     assert_eq!(family_of(&config), Some(DEEPSEEK));
     assert_eq!(layers(DEEPSEEK, &config).unwrap(), [1, 3]);
     let map = TokenMap::from_tokenizer_json(golden(&format!("{stem}/tokenizer.json"))).unwrap();
     let expected = token_map(npz.get("main.token_map"));
     assert_eq!(map, *expected);
-    assert_eq!(
-        i64::from(map.map()[2]),
-        doc["pad_compressed"].as_i64().unwrap()
-    );
+    assert_eq!(i64::from(map.map()[2]), doc["pad_compressed"].as_i64().unwrap());
     let specs = specs(&doc, &config, &Arc::new(map));
     assert_eq!(specs[0].dead_token(), doc["dead_token_id"].as_u64());
     let (tokens, dead) = (&npz.get("main.tokens").values, npz.get("main.dead").bools());
     assert!(dead.contains(&true));
     // Dead positions follow from image_token_id; a mask that says the same changes nothing.
-    assert_ids(&specs, npz.get("main.ids"), "main", |spec| {
-        spec.rowids(Sequence::new(tokens)).unwrap()
-    });
+    assert_ids(&specs, npz.get("main.ids"), "main", |spec| spec.rowids(Sequence::new(tokens)).unwrap());
     let masked = Sequence::new(tokens).with_dead(&dead, &[]);
-    assert_ids(&specs, npz.get("main.ids"), "main", |spec| {
-        spec.rowids(masked).unwrap()
-    });
+    assert_ids(&specs, npz.get("main.ids"), "main", |spec| spec.rowids(masked).unwrap());
 }
 
 /// LOCAL buckets of every layer array equal row id - head offset, sequence by sequence.
@@ -257,11 +190,7 @@ fn assert_local(family: &str, doc: &Value, npz: &Npz) {
             for (tokens, local) in input.rows().into_iter().zip(expected.rows()) {
                 let rows = spec.rowids(Sequence::new(tokens)).unwrap();
                 let offsets = wide(spec.head_offsets());
-                let global: Vec<i64> = local
-                    .iter()
-                    .enumerate()
-                    .map(|(i, v)| v + offsets[i % heads])
-                    .collect();
+                let global: Vec<i64> = local.iter().enumerate().map(|(i, v)| v + offsets[i % heads]).collect();
                 assert_eq!(rows, global, "{} layer {layer}", case["name"]);
                 let cut = Sequence::new(&tokens[7..]).with_history(&tokens[..7]);
                 assert_eq!(spec.rowids(cut).unwrap(), global[7 * heads..]);
@@ -283,11 +212,7 @@ fn the_demo() {
 
 #[test]
 fn engram_peft() {
-    assert_local(
-        "engram_peft",
-        &json("engram_peft.json"),
-        &Npz::open("engram_peft.npz"),
-    );
+    assert_local("engram_peft", &json("engram_peft.json"), &Npz::open("engram_peft.npz"));
 }
 
 #[test]
@@ -311,10 +236,7 @@ fn a_token_map_before_the_demo_maps_tokens_and_pad() {
     let spec = Spec::from_config("engram_demo", &without, Some(1), Some(map)).unwrap();
     assert_eq!(spec.rowids(Sequence::new(&raw)).unwrap(), expected);
     let error = Spec::from_config("engram_demo", &without, Some(1), None).unwrap_err();
-    assert!(
-        error.to_string().contains("compressed_vocab_size"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("compressed_vocab_size"), "{error}");
 }
 
 #[test]

@@ -21,12 +21,7 @@ fn both_rules_every_case() {
             assert!(spec.multipliers().is_empty());
             assert_eq!(spec.layer(), None);
             let expected = &npz.of(case, rule).unwrap().values;
-            assert_eq!(
-                &spec.rowids(Sequence::new(tokens)).unwrap(),
-                expected,
-                "{} {rule}",
-                case["name"]
-            );
+            assert_eq!(&spec.rowids(Sequence::new(tokens)).unwrap(), expected, "{} {rule}", case["name"]);
             for cut in 0..=tokens.len() {
                 let mut rows = spec.rowids(Sequence::new(&tokens[..cut])).unwrap();
                 let rest = Sequence::new(&tokens[cut..]).with_history(&tokens[..cut]);
@@ -36,10 +31,7 @@ fn both_rules_every_case() {
         }
         // Without the switch: the rule of the published model code.
         let spec = Spec::from_config("longcat", &case["config"], None, None).unwrap();
-        assert_eq!(
-            &spec.rowids(Sequence::new(tokens)).unwrap(),
-            &npz.of(case, "hf").unwrap().values
-        );
+        assert_eq!(&spec.rowids(Sequence::new(tokens)).unwrap(), &npz.of(case, "hf").unwrap().values);
     }
     assert_eq!(cases(&doc).len(), 3);
 }
@@ -49,9 +41,7 @@ fn settings_the_engine_cannot_mean_are_refused() {
     let config = json("longcat.json")["cases"][1]["config"].clone();
     let fails = |fields| {
         let config = with(&config, fields);
-        Spec::from_config("longcat", &config, None, None)
-            .unwrap_err()
-            .to_string()
+        Spec::from_config("longcat", &config, None, None).unwrap_err().to_string()
     };
     assert!(fails(json!({"eos_rule": "maybe"})).contains("eos_rule"));
     assert!(fails(json!({"eos_rule": "engine_0_33", "eos_token_id": 0})).contains("at least 1"));

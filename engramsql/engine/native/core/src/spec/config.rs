@@ -35,28 +35,14 @@ impl<'a> Config<'a> {
     /// The value of a field; JSON null counts as absent, as in the libraries that write these files.
     pub(super) fn get(&self, field: &str) -> Option<&'a Value> {
         let present = |map: &'a Map<String, Value>| map.get(field).filter(|value| !value.is_null());
-        present(self.text).or_else(|| {
-            if ALSO_AT_TOP.contains(&field) {
-                present(self.top)
-            } else {
-                None
-            }
-        })
+        present(self.text).or_else(|| if ALSO_AT_TOP.contains(&field) { present(self.top) } else { None })
     }
 
     pub(super) fn missing(&self, field: &str) -> SpecError {
-        SpecError::MissingField {
-            family: self.family,
-            field: field.to_owned(),
-        }
+        SpecError::MissingField { family: self.family, field: field.to_owned() }
     }
 
-    pub(super) fn bad(
-        &self,
-        field: &str,
-        found: impl ToString,
-        expected: impl Into<String>,
-    ) -> SpecError {
+    pub(super) fn bad(&self, field: &str, found: impl ToString, expected: impl Into<String>) -> SpecError {
         SpecError::BadField {
             family: self.family,
             field: field.to_owned(),
@@ -75,11 +61,7 @@ impl<'a> Config<'a> {
             match found {
                 None => found = Some(name),
                 Some(first) if self.get(first) != Some(value) => {
-                    return Err(self.bad(
-                        name,
-                        value,
-                        format!("the value of '{first}', or only one of the two"),
-                    ));
+                    return Err(self.bad(name, value, format!("the value of '{first}', or only one of the two")));
                 }
                 Some(_) => {}
             }
@@ -88,13 +70,7 @@ impl<'a> Config<'a> {
     }
 
     /// An integer in `low..=high`, or the default where the field is absent.
-    pub(super) fn int(
-        &self,
-        field: &str,
-        default: Option<u64>,
-        low: u64,
-        high: u64,
-    ) -> Result<u64, SpecError> {
+    pub(super) fn int(&self, field: &str, default: Option<u64>, low: u64, high: u64) -> Result<u64, SpecError> {
         match self.get(field) {
             Some(value) => self.int_value(field, value, low, high),
             None => default.ok_or_else(|| self.missing(field)),
@@ -102,15 +78,8 @@ impl<'a> Config<'a> {
     }
 
     /// An integer in `low..=high`, or `None` where the field is absent.
-    pub(super) fn int_if_any(
-        &self,
-        field: &str,
-        low: u64,
-        high: u64,
-    ) -> Result<Option<u64>, SpecError> {
-        self.get(field)
-            .map(|value| self.int_value(field, value, low, high))
-            .transpose()
+    pub(super) fn int_if_any(&self, field: &str, low: u64, high: u64) -> Result<Option<u64>, SpecError> {
+        self.get(field).map(|value| self.int_value(field, value, low, high)).transpose()
     }
 
     /// A non-empty list of integers in `low..=high`.
@@ -119,18 +88,8 @@ impl<'a> Config<'a> {
         let items = value
             .as_array()
             .filter(|items| !items.is_empty())
-            .ok_or_else(|| {
-                self.bad(
-                    field,
-                    value,
-                    "a list of whole numbers with at least one entry",
-                )
-            })?;
-        items
-            .iter()
-            .enumerate()
-            .map(|(i, item)| self.int_value(&format!("{field}[{i}]"), item, low, high))
-            .collect()
+            .ok_or_else(|| self.bad(field, value, "a list of whole numbers with at least one entry"))?;
+        items.iter().enumerate().map(|(i, item)| self.int_value(&format!("{field}[{i}]"), item, low, high)).collect()
     }
 
     /// 0-based decoder layers: distinct, in the order of the file.
@@ -139,8 +98,8 @@ impl<'a> Config<'a> {
         self.check_layer_count(field, ids.len())?;
         let mut layers = Vec::with_capacity(ids.len());
         for (i, id) in ids.into_iter().enumerate() {
-            let layer = u32::try_from(id)
-                .map_err(|_| self.bad(&format!("{field}[{i}]"), id, "a decoder layer number"))?;
+            let layer =
+                u32::try_from(id).map_err(|_| self.bad(&format!("{field}[{i}]"), id, "a decoder layer number"))?;
             if layers.contains(&layer) {
                 return Err(self.bad(&format!("{field}[{i}]"), layer, "every layer at most once"));
             }
@@ -151,54 +110,32 @@ impl<'a> Config<'a> {
 
     pub(super) fn check_layer_count(&self, field: &str, count: usize) -> Result<(), SpecError> {
         if count > MAX_LAYERS {
-            return Err(self.bad(
-                field,
-                format!("a list of {count} layers"),
-                format!("at most {MAX_LAYERS}"),
-            ));
+            return Err(self.bad(field, format!("a list of {count} layers"), format!("at most {MAX_LAYERS}")));
         }
         Ok(())
     }
 
     /// Heads of a table: `orders x heads_per_order`, bounded by [`MAX_HEADS`].
-    pub(super) fn head_count(
-        &self,
-        field: &str,
-        orders: u64,
-        per_order: u64,
-    ) -> Result<u64, SpecError> {
+    pub(super) fn head_count(&self, field: &str, orders: u64, per_order: u64) -> Result<u64, SpecError> {
         orders
             .checked_mul(per_order)
             .filter(|&heads| heads <= MAX_HEADS)
-            .ok_or_else(|| {
-                self.bad(
-                    field,
-                    per_order,
-                    format!("at most {MAX_HEADS} heads over all n-gram orders"),
-                )
-            })
+            .ok_or_else(|| self.bad(field, per_order, format!("at most {MAX_HEADS} heads over all n-gram orders")))
     }
 
     fn int_value(&self, field: &str, value: &Value, low: u64, high: u64) -> Result<u64, SpecError> {
-        value
-            .as_u64()
-            .filter(|v| (low..=high).contains(v))
-            .ok_or_else(|| {
-                let range = if high >= u64::MAX >> 1 {
-                    format!("a whole number of at least {low} that fits 63 bits")
-                } else {
-                    format!("a whole number from {low} to {high}")
-                };
-                self.bad(field, value, range)
-            })
+        value.as_u64().filter(|v| (low..=high).contains(v)).ok_or_else(|| {
+            let range = if high >= u64::MAX >> 1 {
+                format!("a whole number of at least {low} that fits 63 bits")
+            } else {
+                format!("a whole number from {low} to {high}")
+            };
+            self.bad(field, value, range)
+        })
     }
 }
 
-fn object<'a>(
-    family: &'static str,
-    field: &str,
-    value: &'a Value,
-) -> Result<&'a Map<String, Value>, SpecError> {
+fn object<'a>(family: &'static str, field: &str, value: &'a Value) -> Result<&'a Map<String, Value>, SpecError> {
     value.as_object().ok_or_else(|| SpecError::BadField {
         family,
         field: field.to_owned(),

@@ -31,12 +31,7 @@ pub(super) fn derive(
     config.head_count("engram_n_heads", order - 1, per_order)?;
     let base = config.int("engram_vocab_size", None, 1, MAX_I64)?;
     let head_dim = config.int("engram_head_dim", None, 1, MAX_I64)?;
-    let compressed = config.int(
-        "engram_compressed_vocab_size",
-        None,
-        1,
-        engram::MAX_COMPRESSED,
-    )?;
+    let compressed = config.int("engram_compressed_vocab_size", None, 1, engram::MAX_COMPRESSED)?;
     let announced_vocab = config.int_if_any("vocab_size", 1, MAX_I64)?;
     let dead = config.int_if_any("image_token_id", 0, MAX_I64)?;
     let rows = config.ints("engram_num_embeddings", 1, MAX_I64)?;
@@ -51,16 +46,10 @@ pub(super) fn derive(
         map.check_compressed_size("engram_compressed_vocab_size", compressed)?;
         // A tokenizer shorter than the vocabulary is usual (padded embeddings); its ids are then the valid ones.
         if let Some(vocab_size) = announced_vocab.filter(|&size| map.tokens() > size) {
-            return Err(SpecError::TokenMapTooLong {
-                tokens: map.tokens(),
-                vocab_size,
-            });
+            return Err(SpecError::TokenMapTooLong { tokens: map.tokens(), vocab_size });
         }
     }
-    let vocab_size = token_map
-        .map(TokenMap::tokens)
-        .or(announced_vocab)
-        .unwrap_or(compressed);
+    let vocab_size = token_map.map(TokenMap::tokens).or(announced_vocab).unwrap_or(compressed);
     let pad_field = config.spelled(&["engram_pad_token_id", "engram_pad_id"])?;
     let pad = config.int(pad_field, None, 0, vocab_size - 1)?;
 
@@ -70,17 +59,10 @@ pub(super) fn derive(
         sizes.clear();
         for _ in 2..=order {
             let primes = pool.draw(base, per_order);
-            sizes.extend(
-                primes.ok_or_else(|| engram::no_primes(config.family, "engram_vocab_size"))?,
-            );
+            sizes.extend(primes.ok_or_else(|| engram::no_primes(config.family, "engram_vocab_size"))?);
         }
     }
-    let heads = Heads::new(
-        config.family,
-        orders(2..=order, per_order),
-        sizes,
-        "engram_vocab_size",
-    )?;
+    let heads = Heads::new(config.family, orders(2..=order, per_order), sizes, "engram_vocab_size")?;
     if heads.rows > rows[index] {
         return Err(SpecError::TooFewRows {
             layer,

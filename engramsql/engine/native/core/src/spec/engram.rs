@@ -16,26 +16,17 @@ pub(super) fn multipliers(seed: u64, layer: u32, compressed: u64, count: u64) ->
     let bound = (i64::MAX as u64) / compressed / 2;
     let mut rng = Pcg64::new(u128::from(seed) + 10_007 * u128::from(layer));
     // 2 * (bound - 1) + 1 < (2^63 - 1) / compressed, so token x multiplier stays below 2^63.
-    (0..count)
-        .map(|_| (2 * rng.below(bound) + 1) as i64)
-        .collect()
+    (0..count).map(|_| (2 * rng.below(bound) + 1) as i64).collect()
 }
 
 pub(super) fn no_primes(family: &'static str, remedy: &'static str) -> SpecError {
-    SpecError::Overflow {
-        family,
-        what: "a head size",
-        remedy,
-    }
+    SpecError::Overflow { family, what: "a head size", remedy }
 }
 
 /// Compressed size and valid token ids of the families whose settings name no vocabulary.
 ///
 /// Without a token map the ids given are compressed ones already.
-pub(super) fn compressed_size(
-    config: Config<'_>,
-    token_map: Option<&TokenMap>,
-) -> Result<(u64, u64), SpecError> {
+pub(super) fn compressed_size(config: Config<'_>, token_map: Option<&TokenMap>) -> Result<(u64, u64), SpecError> {
     const NAMES: &[&str] = &["compressed_vocab_size", "compressed"];
     let announced = match config.spelled(NAMES) {
         Ok(field) => Some((field, config.int(field, None, 1, MAX_COMPRESSED)?)),
@@ -48,14 +39,8 @@ pub(super) fn compressed_size(
             map.check_compressed_size(field, size)?;
             Ok((size, map.tokens()))
         }
-        (Some(map), None) if map.compressed_size() <= MAX_COMPRESSED => {
-            Ok((map.compressed_size(), map.tokens()))
-        }
-        (Some(map), None) => Err(config.bad(
-            NAMES[0],
-            map.compressed_size(),
-            format!("at most {MAX_COMPRESSED}"),
-        )),
+        (Some(map), None) if map.compressed_size() <= MAX_COMPRESSED => Ok((map.compressed_size(), map.tokens())),
+        (Some(map), None) => Err(config.bad(NAMES[0], map.compressed_size(), format!("at most {MAX_COMPRESSED}"))),
         (None, None) => Err(config.missing(NAMES[0])),
     }
 }
@@ -75,12 +60,7 @@ pub(super) struct Engram {
 
 impl Engram {
     /// `pad` is an id of the same kind as the tokens: raw with a map, compressed without. The caller checked its range.
-    pub(super) fn new(
-        constants: &Constants,
-        pad: u64,
-        token_map: Option<Arc<TokenMap>>,
-        oldest_first: bool,
-    ) -> Self {
+    pub(super) fn new(constants: &Constants, pad: u64, token_map: Option<Arc<TokenMap>>, oldest_first: bool) -> Self {
         let pad = match &token_map {
             Some(map) => u64::from(map.map()[pad as usize]),
             None => pad,

@@ -54,17 +54,10 @@ pub(super) fn derive(
         sizes.clear();
         for &base in &bases {
             let primes = pool.draw(base, per_order);
-            sizes.extend(
-                primes.ok_or_else(|| engram::no_primes(config.family, "engram_vocab_size"))?,
-            );
+            sizes.extend(primes.ok_or_else(|| engram::no_primes(config.family, "engram_vocab_size"))?);
         }
     }
-    let heads = Heads::new(
-        config.family,
-        orders(2..=order, per_order),
-        sizes,
-        "engram_vocab_size",
-    )?;
+    let heads = Heads::new(config.family, orders(2..=order, per_order), sizes, "engram_vocab_size")?;
     Ok(Constants {
         family: config.family,
         layer: Some(layer),

@@ -30,11 +30,7 @@ pub(super) fn derive(
     let (layer, index) = super::pick_layer(&layers(config)?, layer)?;
     let sizes_of_ngrams = config.ints("ngram_sizes", 2, MAX_ORDER)?;
     if !sizes_of_ngrams.is_sorted_by(|a, b| a < b) {
-        return Err(config.bad(
-            "ngram_sizes",
-            format!("{sizes_of_ngrams:?}"),
-            "ascending n-gram sizes",
-        ));
+        return Err(config.bad("ngram_sizes", format!("{sizes_of_ngrams:?}"), "ascending n-gram sizes"));
     }
     let largest = sizes_of_ngrams.last().copied().unwrap_or(2);
     let per_order = config.int("n_head_per_ngram", None, 1, MAX_I64)?;
@@ -44,10 +40,7 @@ pub(super) fn derive(
         return Err(config.bad(
             VOCAB,
             format!("a list of {}", totals.len()),
-            format!(
-                "one entry per entry of ngram_sizes ({})",
-                sizes_of_ngrams.len()
-            ),
+            format!("one entry per entry of ngram_sizes ({})", sizes_of_ngrams.len()),
         ));
     }
     let seed = config.int("seed", Some(0), 0, u64::MAX)?;

@@ -70,9 +70,7 @@ pub enum SpecError {
         family: String,
     },
     /// A configuration without a field that has no default.
-    #[error(
-        "config field '{field}' of family {family} is missing; add it (inside text_config, if the file has one)"
-    )]
+    #[error("config field '{field}' of family {family} is missing; add it (inside text_config, if the file has one)")]
     MissingField {
         /// Hash family.
         family: &'static str,
@@ -102,9 +100,7 @@ pub enum SpecError {
         remedy: &'static str,
     },
     /// A table announced with fewer rows than its heads address.
-    #[error(
-        "layer {layer}: the heads address {needed} rows, but '{field}' announces {announced}; correct the config"
-    )]
+    #[error("layer {layer}: the heads address {needed} rows, but '{field}' announces {announced}; correct the config")]
     TooFewRows {
         /// Decoder layer.
         layer: u32,
@@ -122,10 +118,7 @@ pub enum SpecError {
         layers: Vec<u32>,
     },
     /// A layer that has no hash table.
-    #[error(
-        "layer {layer} has no hash table; layers with one (0-based) are: {}",
-        list(layers)
-    )]
+    #[error("layer {layer} has no hash table; layers with one (0-based) are: {}", list(layers))]
     UnknownLayer {
         /// The layer asked for.
         layer: u32,
@@ -282,9 +275,7 @@ impl SpecError {
     /// The class of remedy.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            SpecError::TokenOutOfVocabulary { .. } | SpecError::HistoryOutOfVocabulary { .. } => {
-                ErrorKind::TokenId
-            }
+            SpecError::TokenOutOfVocabulary { .. } | SpecError::HistoryOutOfVocabulary { .. } => ErrorKind::TokenId,
             SpecError::OutputLength { .. }
             | SpecError::MaskLength { .. }
             | SpecError::NoDeadTokens { .. }

@@ -5,8 +5,7 @@ use super::engram::Engram;
 use super::longcat::Longcat;
 use super::qwen_ple::QwenPle;
 use super::{
-    Constants, FAMILIES, NgramHash, SpecError, TokenMap, deepseek_v41, engram_demo, engram_peft,
-    longcat, qwen_ple,
+    Constants, FAMILIES, NgramHash, SpecError, TokenMap, deepseek_v41, engram_demo, engram_peft, longcat, qwen_ple,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -15,22 +14,11 @@ use std::sync::Arc;
 pub fn family_of(config: &Value) -> Option<&'static str> {
     let text = config.get("text_config").filter(|inner| inner.is_object());
     let levels = [Some(config), text];
-    let types = levels
-        .iter()
-        .flatten()
-        .filter_map(|level| level.get("model_type"));
-    let architectures = levels
-        .iter()
-        .flatten()
-        .filter_map(|level| level.get("architectures"));
+    let types = levels.iter().flatten().filter_map(|level| level.get("model_type"));
+    let architectures = levels.iter().flatten().filter_map(|level| level.get("architectures"));
     let architectures = architectures.filter_map(Value::as_array).flatten();
     let names = types.chain(architectures).filter_map(Value::as_str);
-    let longcat_fields = || {
-        levels
-            .iter()
-            .flatten()
-            .any(|level| level.get("emb_neighbor_num").is_some())
-    };
+    let longcat_fields = || levels.iter().flatten().any(|level| level.get("emb_neighbor_num").is_some());
     names.into_iter().find_map(|name| {
         let name = name.to_ascii_lowercase().replace('_', "");
         if name.starts_with("qwen4exp") {
@@ -67,9 +55,7 @@ pub(super) fn canonical(family: &str) -> Result<&'static str, SpecError> {
         .iter()
         .copied()
         .find(|&known| known == family)
-        .ok_or_else(|| SpecError::UnknownFamily {
-            family: family.to_owned(),
-        })
+        .ok_or_else(|| SpecError::UnknownFamily { family: family.to_owned() })
 }
 
 /// Constants of one layer.
@@ -94,19 +80,11 @@ pub(super) fn derive(
 }
 
 /// The hash of derived constants; `None` where a token map is indispensable and absent.
-pub(super) fn hash(
-    constants: &Constants,
-    token_map: Option<Arc<TokenMap>>,
-) -> Option<Box<dyn NgramHash>> {
+pub(super) fn hash(constants: &Constants, token_map: Option<Arc<TokenMap>>) -> Option<Box<dyn NgramHash>> {
     let boxed: Box<dyn NgramHash> = match constants.family {
         "qwen_ple_v1" => Box::new(QwenPle::new(constants, constants.eos?)),
         "longcat" => Box::new(Longcat::new(constants, constants.eos?)),
-        "deepseek_v41" => Box::new(Engram::new(
-            constants,
-            constants.pad?,
-            Some(token_map?),
-            false,
-        )),
+        "deepseek_v41" => Box::new(Engram::new(constants, constants.pad?, Some(token_map?), false)),
         "engram_demo" => Box::new(Engram::new(constants, constants.pad?, token_map, false)),
         _ => Box::new(Engram::new(constants, constants.pad?, token_map, true)),
     };
@@ -117,15 +95,10 @@ pub(super) fn hash(
 pub(super) fn pick_layer(layers: &[u32], layer: Option<u32>) -> Result<(u32, usize), SpecError> {
     match (layer, layers) {
         (None, &[only]) => Ok((only, 0)),
-        (None, _) => Err(SpecError::LayerRequired {
-            layers: layers.to_vec(),
-        }),
+        (None, _) => Err(SpecError::LayerRequired { layers: layers.to_vec() }),
         (Some(layer), _) => match layers.iter().position(|&known| known == layer) {
             Some(index) => Ok((layer, index)),
-            None => Err(SpecError::UnknownLayer {
-                layer,
-                layers: layers.to_vec(),
-            }),
+            None => Err(SpecError::UnknownLayer { layer, layers: layers.to_vec() }),
         },
     }
 }

@@ -24,11 +24,7 @@ impl Divisor {
     pub(super) fn remainder(self, value: u64) -> u64 {
         let quotient = ((u128::from(value) * u128::from(self.inverse)) >> 64) as u64;
         let rest = value - quotient * self.size;
-        if rest >= self.size {
-            rest - self.size
-        } else {
-            rest
-        }
+        if rest >= self.size { rest - self.size } else { rest }
     }
 }
 
@@ -57,21 +53,13 @@ impl Heads {
         let mut rows = 0_u64;
         for &size in &sizes {
             offsets.push(rows);
-            rows = rows
-                .checked_add(size)
-                .filter(|&sum| i64::try_from(sum).is_ok())
-                .ok_or(SpecError::Overflow {
-                    family,
-                    what: "the sum of the head sizes",
-                    remedy,
-                })?;
+            rows = rows.checked_add(size).filter(|&sum| i64::try_from(sum).is_ok()).ok_or(SpecError::Overflow {
+                family,
+                what: "the sum of the head sizes",
+                remedy,
+            })?;
         }
-        Ok(Self {
-            orders,
-            sizes,
-            offsets,
-            rows,
-        })
+        Ok(Self { orders, sizes, offsets, rows })
     }
 }
 
@@ -85,12 +73,7 @@ pub(super) struct Bucket {
 impl Bucket {
     pub(super) fn of(heads: &Heads) -> Vec<Bucket> {
         let pairs = heads.sizes.iter().zip(&heads.offsets);
-        pairs
-            .map(|(&size, &offset)| Bucket {
-                divisor: Divisor::new(size),
-                offset,
-            })
-            .collect()
+        pairs.map(|(&size, &offset)| Bucket { divisor: Divisor::new(size), offset }).collect()
     }
 
     /// Row id of a hash value. Head offset + bucket is below the sum of the head sizes, which fits an i64.
@@ -120,11 +103,7 @@ impl Mixer {
                 _ => orders.push((order, vec![bucket])),
             }
         }
-        Self {
-            multipliers: multipliers.iter().map(|m| m.unsigned_abs()).collect(),
-            orders,
-            heads: heads.sizes.len(),
-        }
+        Self { multipliers: multipliers.iter().map(|m| m.unsigned_abs()).collect(), orders, heads: heads.sizes.len() }
     }
 
     /// Window positions: one per multiplier.
@@ -161,31 +140,10 @@ mod tests {
 
     #[test]
     fn remainders_equal_the_operator() {
-        let divisors = [
-            2,
-            3,
-            7,
-            97,
-            16_000_057,
-            20_000_171,
-            (1 << 32) - 5,
-            (1 << 32) + 15,
-            (1 << 63) - 25,
-            1 << 63,
-        ];
+        let divisors = [2, 3, 7, 97, 16_000_057, 20_000_171, (1 << 32) - 5, (1 << 32) + 15, (1 << 63) - 25, 1 << 63];
         for size in divisors {
             let divisor = Divisor::new(size);
-            let edges = [
-                0,
-                1,
-                size - 1,
-                size,
-                size + 1,
-                2 * (size - 1),
-                (1 << 63) - 1,
-                u64::MAX - 1,
-                u64::MAX,
-            ];
+            let edges = [0, 1, size - 1, size, size + 1, 2 * (size - 1), (1 << 63) - 1, u64::MAX - 1, u64::MAX];
             let random = (0..20_000).map(splitmix64);
             for value in edges.into_iter().chain(random) {
                 assert_eq!(divisor.remainder(value), value % size, "{value} mod {size}");

@@ -25,10 +25,7 @@ const ENGINE_0_33: &str = "engine_0_33";
 /// Constants of the model's table.
 pub(super) fn derive(config: Config<'_>, layer: Option<u32>) -> Result<Constants, SpecError> {
     if let Some(layer) = layer {
-        return Err(SpecError::UnknownLayer {
-            layer,
-            layers: Vec::new(),
-        });
+        return Err(SpecError::UnknownLayer { layer, layers: Vec::new() });
     }
     let order = config.int("emb_neighbor_num", None, 2, MAX_ORDER)?;
     let per_order = config.int("emb_split_num", None, 1, MAX_I64)?;
@@ -36,33 +33,21 @@ pub(super) fn derive(config: Config<'_>, layer: Option<u32>) -> Result<Constants
     let vocab_size = config.int("vocab_size", None, 1, MAX_I64)?;
     let hidden = config.int("hidden_size", None, 1, MAX_I64)?;
     if !hidden.is_multiple_of(count) {
-        return Err(config.bad(
-            "hidden_size",
-            hidden,
-            format!("a multiple of the number of heads ({count})"),
-        ));
+        return Err(config.bad("hidden_size", hidden, format!("a multiple of the number of heads ({count})")));
     }
     let eos = config.int("eos_token_id", None, 0, vocab_size - 1)?;
     let rule = eos_rule(config, eos)?;
     let sizes = head_sizes(config, vocab_size, count)?;
     // Products of a token id and a weight below the head size, and a sum of MAX_ORDER remainders, must fit.
     let largest = sizes.iter().copied().max().unwrap_or(0);
-    if largest
-        .checked_mul(vocab_size.max(MAX_ORDER))
-        .is_none_or(|product| product > MAX_I64)
-    {
+    if largest.checked_mul(vocab_size.max(MAX_ORDER)).is_none_or(|product| product > MAX_I64) {
         return Err(SpecError::Overflow {
             family: config.family,
             what: "vocab_size x head size",
             remedy: "ngram_vocab_size_ratio",
         });
     }
-    let heads = Heads::new(
-        config.family,
-        orders(2..=order, per_order),
-        sizes,
-        "ngram_vocab_size_ratio",
-    )?;
+    let heads = Heads::new(config.family, orders(2..=order, per_order), sizes, "ngram_vocab_size_ratio")?;
     Ok(Constants {
         family: config.family,
         layer: None,
@@ -97,11 +82,7 @@ fn eos_rule(config: Config<'_>, eos: u64) -> Result<&'static str, SpecError> {
 fn head_sizes(config: Config<'_>, vocab_size: u64, count: u64) -> Result<Vec<u64>, SpecError> {
     const FIELD: &str = "ngram_vocab_size_ratio";
     let value = config.get(FIELD).ok_or_else(|| config.missing(FIELD))?;
-    let too_large = || SpecError::Overflow {
-        family: config.family,
-        what: "a head size",
-        remedy: FIELD,
-    };
+    let too_large = || SpecError::Overflow { family: config.family, what: "a head size", remedy: FIELD };
     if let Some(ratio) = value.as_u64().filter(|&ratio| ratio >= 1) {
         let m = ratio.checked_mul(vocab_size).ok_or_else(too_large)?;
         let size = |e: u64| m.checked_add(2 * e + 1).filter(|&s| s <= MAX_I64);
@@ -117,15 +98,9 @@ fn head_sizes(config: Config<'_>, vocab_size: u64, count: u64) -> Result<Vec<u64
     }
     // A head needs at least two buckets to be worth a remainder; below, the setting cannot be meant.
     if m < 1.0 {
-        return Err(config.bad(
-            FIELD,
-            value,
-            "a ratio that makes at least one bucket: ratio x vocab_size >= 1",
-        ));
+        return Err(config.bad(FIELD, value, "a ratio that makes at least one bucket: ratio x vocab_size >= 1"));
     }
-    Ok((0..count)
-        .map(|e| (m + (2 * e) as f64 + 1.0) as u64)
-        .collect())
+    Ok((0..count).map(|e| (m + (2 * e) as f64 + 1.0) as u64).collect())
 }
 
 #[derive(Debug)]
@@ -156,10 +131,7 @@ impl Longcat {
                     power = mul_mod(power, constants.vocab_size, size);
                     weight
                 });
-                Term {
-                    bucket,
-                    weights: weights.collect(),
-                }
+                Term { bucket, weights: weights.collect() }
             })
             .collect();
         Self {
@@ -174,11 +146,7 @@ impl Longcat {
     /// Moves the window one token on and returns how many tokens of it count.
     #[inline(always)]
     fn push(&self, window: &mut [u64], visible: usize, token: i64) -> usize {
-        let visible = if visible > 0 && window[0] as i64 == self.eos {
-            0
-        } else {
-            visible
-        };
+        let visible = if visible > 0 && window[0] as i64 == self.eos { 0 } else { visible };
         for s in (1..window.len()).rev() {
             window[s] = window[s - 1];
         }
@@ -195,22 +163,12 @@ impl NgramHash for Longcat {
         for &token in seq.history {
             visible = self.push(window, visible, token);
         }
-        for (&token, rows) in seq
-            .tokens
-            .iter()
-            .zip(out.chunks_exact_mut(self.heads.len()))
-        {
+        for (&token, rows) in seq.tokens.iter().zip(out.chunks_exact_mut(self.heads.len())) {
             visible = self.push(window, visible, token);
-            let counted = if self.eos_gets_bucket_0 && token == self.eos {
-                &window[..0]
-            } else {
-                &window[..visible]
-            };
+            let counted = if self.eos_gets_bucket_0 && token == self.eos { &window[..0] } else { &window[..visible] };
             for (head, row) in self.heads.iter().zip(rows) {
                 let terms = counted.iter().zip(&head.weights);
-                let sum = terms
-                    .map(|(t, w)| head.bucket.divisor.remainder(t * w))
-                    .sum();
+                let sum = terms.map(|(t, w)| head.bucket.divisor.remainder(t * w)).sum();
                 *row = head.bucket.row(sum);
             }
         }

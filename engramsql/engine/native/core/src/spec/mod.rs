@@ -121,17 +121,8 @@ impl Spec {
     ) -> Result<Spec, SpecError> {
         let constants = family::derive(family, config, layer, token_map.as_deref())?;
         let hash = family::hash(&constants, token_map.clone());
-        let name = released::name_of(&constants)
-            .or(name)
-            .unwrap_or(constants.family);
-        Ok(Spec {
-            inner: Arc::new(Inner {
-                name: name.to_owned(),
-                constants,
-                token_map,
-                hash,
-            }),
-        })
+        let name = released::name_of(&constants).or(name).unwrap_or(constants.family);
+        Ok(Spec { inner: Arc::new(Inner { name: name.to_owned(), constants, token_map, hash }) })
     }
 
     fn constants(&self) -> &Constants {
@@ -254,20 +245,13 @@ impl Spec {
         let compare = |constant: &'static str, stored: Option<&[i64]>, derived: &[i64]| {
             let Some(stored) = stored else { return Ok(()) };
             if stored.len() != derived.len() {
-                return Err(SpecError::StoredShape {
-                    constant,
-                    stored: stored.len(),
-                    derived: derived.len(),
-                });
+                return Err(SpecError::StoredShape { constant, stored: stored.len(), derived: derived.len() });
             }
             match (0..derived.len()).find(|&i| stored[i] != derived[i]) {
                 None => Ok(()),
-                Some(index) => Err(SpecError::StoredDiffers {
-                    constant,
-                    index,
-                    stored: stored[index],
-                    derived: derived[index],
-                }),
+                Some(index) => {
+                    Err(SpecError::StoredDiffers { constant, index, stored: stored[index], derived: derived[index] })
+                }
             }
         };
         compare("multipliers", multipliers, self.multipliers())?;
@@ -302,21 +286,14 @@ impl Spec {
     }
 
     fn hash(&self) -> Result<&dyn NgramHash, SpecError> {
-        self.inner.hash.as_deref().ok_or(SpecError::NoTokenMap {
-            family: self.family(),
-        })
+        self.inner.hash.as_deref().ok_or(SpecError::NoTokenMap { family: self.family() })
     }
 
     fn check_output(&self, tokens: usize, found: usize) -> Result<(), SpecError> {
         let heads = self.heads();
         match tokens.checked_mul(heads) {
             Some(expected) if expected == found => Ok(()),
-            expected => Err(SpecError::OutputLength {
-                tokens,
-                heads,
-                expected: expected.unwrap_or(usize::MAX),
-                found,
-            }),
+            expected => Err(SpecError::OutputLength { tokens, heads, expected: expected.unwrap_or(usize::MAX), found }),
         }
     }
 }

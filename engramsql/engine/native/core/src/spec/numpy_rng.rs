@@ -27,17 +27,12 @@ impl SeedHash {
 }
 
 fn combine(x: u32, y: u32) -> u32 {
-    let r = x
-        .wrapping_mul(0xCA01_F9DD)
-        .wrapping_sub(y.wrapping_mul(0x4973_F715));
+    let r = x.wrapping_mul(0xCA01_F9DD).wrapping_sub(y.wrapping_mul(0x4973_F715));
     r ^ (r >> 16)
 }
 
 fn pool(words: &[u32]) -> [u32; 4] {
-    let mut hash = SeedHash {
-        constant: 0x43B0_D7E5,
-        step: 0x931E_8875,
-    };
+    let mut hash = SeedHash { constant: 0x43B0_D7E5, step: 0x931E_8875 };
     let mut pool = [0; 4];
     for (i, slot) in pool.iter_mut().enumerate() {
         *slot = hash.mix(words.get(i).copied().unwrap_or(0));
@@ -73,10 +68,7 @@ impl Pcg64 {
     /// The same for a seed of any length, as 32-bit words, least significant first, without leading zero words.
     pub(super) fn from_words(words: &[u32]) -> Self {
         let pool = pool(words);
-        let mut hash = SeedHash {
-            constant: 0x8B51_F9DD,
-            step: 0x58F3_8DED,
-        };
+        let mut hash = SeedHash { constant: 0x8B51_F9DD, step: 0x58F3_8DED };
         let mut halves = [0_u64; 4];
         for (i, half) in halves.iter_mut().enumerate() {
             let low = hash.mix(pool[2 * i % 4]);
@@ -92,10 +84,7 @@ impl Pcg64 {
     }
 
     fn step(&mut self) {
-        self.state = self
-            .state
-            .wrapping_mul(MULTIPLIER)
-            .wrapping_add(self.increment);
+        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment);
     }
 
     /// The next raw 64-bit output.
@@ -143,19 +132,13 @@ mod tests {
 
     fn texts(value: &Value) -> Vec<u64> {
         let items = value.as_array().unwrap();
-        let parse = |item: &Value| {
-            item.as_u64()
-                .unwrap_or_else(|| item.as_str().unwrap().parse().unwrap())
-        };
+        let parse = |item: &Value| item.as_u64().unwrap_or_else(|| item.as_str().unwrap().parse().unwrap());
         items.iter().map(parse).collect()
     }
 
     #[test]
     fn streams_and_bounded_draws_equal_numpys() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../../../tests/golden/numpy_rng.json"
-        );
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../tests/golden/numpy_rng.json");
         let doc: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         let mut cases = doc["cases"].as_array().unwrap().clone();
         assert!(cases.len() >= 24);
@@ -169,11 +152,7 @@ mod tests {
             if case["raw"].is_array() {
                 let mut rng = fresh();
                 let raw = texts(&case["raw"]);
-                assert_eq!(
-                    raw,
-                    raw.iter().map(|_| rng.next_u64()).collect::<Vec<_>>(),
-                    "seed {seed}"
-                );
+                assert_eq!(raw, raw.iter().map(|_| rng.next_u64()).collect::<Vec<_>>(), "seed {seed}");
             }
             let high: u64 = case["high"].as_str().unwrap().parse().unwrap();
             let values = texts(&case["values"]);

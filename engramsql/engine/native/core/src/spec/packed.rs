@@ -27,11 +27,7 @@ impl Spec {
     ///
     /// # Errors
     /// As [`rowids_into`](Spec::rowids_into); also boundaries that do not cut the lists. `out` is then unchanged.
-    pub fn rowids_packed_into(
-        &self,
-        batch: PackedSequences<'_>,
-        out: &mut [i64],
-    ) -> Result<(), SpecError> {
+    pub fn rowids_packed_into(&self, batch: PackedSequences<'_>, out: &mut [i64]) -> Result<(), SpecError> {
         let hash = self.hash()?;
         self.check_output(batch.tokens.len(), out.len())?;
         let constants = self.constants();
@@ -51,12 +47,7 @@ impl Spec {
             }
         }
         check_mask("dead", batch.dead, batch.tokens.len(), constants.family)?;
-        check_mask(
-            "history_dead",
-            batch.history_dead,
-            batch.history.len(),
-            constants.family,
-        )?;
+        check_mask("history_dead", batch.history_dead, batch.history.len(), constants.family)?;
         check_tokens(batch.tokens, constants.vocab_size)?;
         check_history(batch.history, constants.vocab_size)?;
 
@@ -90,18 +81,11 @@ fn check_boundaries(what: &'static str, bounds: &[i64], length: usize) -> Result
         return fail(format!("the first entry is {first}, expected 0"));
     }
     if let Some(i) = (1..bounds.len()).find(|&i| bounds[i] < bounds[i - 1]) {
-        return fail(format!(
-            "entry {i} ({}) is below entry {} ({})",
-            bounds[i],
-            i - 1,
-            bounds[i - 1]
-        ));
+        return fail(format!("entry {i} ({}) is below entry {} ({})", bounds[i], i - 1, bounds[i - 1]));
     }
     // Not negative: ascending from 0.
     if last as usize != length {
-        return fail(format!(
-            "the last entry is {last}, the list holds {length} token ids"
-        ));
+        return fail(format!("the last entry is {last}, the list holds {length} token ids"));
     }
     Ok(())
 }

@@ -74,11 +74,7 @@ pub(super) struct UnusedPrimes {
 impl UnusedPrimes {
     /// The next `count` unused primes >= `base`, ascending; `None` if 64 bits do not hold them.
     pub(super) fn draw(&mut self, base: u64, count: u64) -> Option<Vec<u64>> {
-        let mut current = self
-            .resume
-            .get(&base)
-            .copied()
-            .unwrap_or(base.saturating_sub(1));
+        let mut current = self.resume.get(&base).copied().unwrap_or(base.saturating_sub(1));
         let mut drawn = Vec::new();
         for _ in 0..count {
             loop {
@@ -133,12 +129,7 @@ mod tests {
             p = next_prime(p).unwrap();
         }
         for (i, &is_composite) in composite.iter().enumerate() {
-            assert_eq!(
-                is_prime(start + i as u64),
-                !is_composite,
-                "{}",
-                start + i as u64
-            );
+            assert_eq!(is_prime(start + i as u64), !is_composite, "{}", start + i as u64);
         }
     }
 
@@ -149,10 +140,7 @@ mod tests {
             assert!(!is_prime(n), "{n}");
         }
         assert!(is_prime(18_446_744_073_709_551_557));
-        assert_eq!(
-            next_prime(18_446_744_073_709_551_556),
-            Some(18_446_744_073_709_551_557)
-        );
+        assert_eq!(next_prime(18_446_744_073_709_551_556), Some(18_446_744_073_709_551_557));
         assert_eq!(next_prime(18_446_744_073_709_551_557), None);
         assert_eq!(next_prime(u64::MAX), None);
     }

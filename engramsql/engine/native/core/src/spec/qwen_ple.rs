@@ -56,24 +56,19 @@ pub(super) fn derive(config: Config<'_>, layer: Option<u32>) -> Result<Constants
     let mut sizes = Vec::new();
     let mut prime = base - 1;
     for global in 0..(rank + 1) * head_count {
-        prime = primes::next_prime(prime)
-            .filter(|&p| p <= MAX_I64)
-            .ok_or(SpecError::Overflow {
-                family: config.family,
-                what: "a head size",
-                remedy: "ngram_vocab_size_base",
-            })?;
+        prime = primes::next_prime(prime).filter(|&p| p <= MAX_I64).ok_or(SpecError::Overflow {
+            family: config.family,
+            what: "a head size",
+            remedy: "ngram_vocab_size_base",
+        })?;
         if global >= rank * head_count {
             sizes.push(prime);
         }
     }
     let orders = orders(2..=order, per_order);
     let heads = Heads::new(config.family, orders, sizes, "ngram_vocab_size_base")?;
-    let table_rows = heads
-        .rows
-        .checked_next_multiple_of(divisor)
-        .filter(|&rows| rows <= MAX_I64)
-        .ok_or(SpecError::Overflow {
+    let table_rows =
+        heads.rows.checked_next_multiple_of(divisor).filter(|&rows| rows <= MAX_I64).ok_or(SpecError::Overflow {
             family: config.family,
             what: "the padded number of rows",
             remedy: "make_ngram_vocab_size_divisible_by",
@@ -96,9 +91,7 @@ pub(super) fn derive(config: Config<'_>, layer: Option<u32>) -> Result<Constants
 
 /// n-gram order of every head: each order `per_order` times.
 pub(super) fn orders(orders: impl Iterator<Item = u64>, per_order: u64) -> Vec<u32> {
-    orders
-        .flat_map(|order| (0..per_order).map(move |_| order as u32))
-        .collect()
+    orders.flat_map(|order| (0..per_order).map(move |_| order as u32)).collect()
 }
 
 /// `eos_token_id`, or its first element where it is a list (transformers 5.24.0).
@@ -114,11 +107,7 @@ fn head_dim(config: Config<'_>, heads: u64) -> Result<Option<u64>, SpecError> {
     for field in ["ple_embed_dim", "hidden_size"] {
         if let Some(width) = config.int_if_any(field, 1, MAX_I64)? {
             if !width.is_multiple_of(heads) {
-                return Err(config.bad(
-                    field,
-                    width,
-                    format!("a multiple of the number of heads ({heads})"),
-                ));
+                return Err(config.bad(field, width, format!("a multiple of the number of heads ({heads})")));
             }
             return Ok(Some(width / heads));
         }
@@ -134,10 +123,7 @@ pub(super) struct QwenPle {
 
 impl QwenPle {
     pub(super) fn new(constants: &Constants, eos: u64) -> Self {
-        Self {
-            mixer: Mixer::new(&constants.multipliers, &constants.heads),
-            eos,
-        }
+        Self { mixer: Mixer::new(&constants.multipliers, &constants.heads), eos }
     }
 
     /// Moves the window one token on. An EOS hides itself from nobody but everything older from its successors.
@@ -161,11 +147,7 @@ impl NgramHash for QwenPle {
         for &token in seq.history {
             self.push(window, token);
         }
-        for (&token, rows) in seq
-            .tokens
-            .iter()
-            .zip(out.chunks_exact_mut(self.mixer.heads()))
-        {
+        for (&token, rows) in seq.tokens.iter().zip(out.chunks_exact_mut(self.mixer.heads())) {
             self.push(window, token);
             self.mixer.rows(window, rows);
         }

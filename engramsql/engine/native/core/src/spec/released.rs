@@ -12,18 +12,9 @@ pub(super) const QWEN: &str = "qwen3.8-flash-next";
 
 /// (name, text) of every spec that ships. Embedded, so that the engine works without the Python package.
 const RELEASED: &[(&str, &str)] = &[
-    (
-        QWEN,
-        include_str!("../../../../../../catalog/specs/qwen3.8-flash-next.toml"),
-    ),
-    (
-        "deepseek-v4.1-flash",
-        include_str!("../../../../../../catalog/specs/deepseek-v4.1-flash.toml"),
-    ),
-    (
-        "engram-demo",
-        include_str!("../../../../../../catalog/specs/engram-demo.toml"),
-    ),
+    (QWEN, include_str!("../../../../../../catalog/specs/qwen3.8-flash-next.toml")),
+    ("deepseek-v4.1-flash", include_str!("../../../../../../catalog/specs/deepseek-v4.1-flash.toml")),
+    ("engram-demo", include_str!("../../../../../../catalog/specs/engram-demo.toml")),
 ];
 
 /// A spec file: a named model of a known family.
@@ -100,10 +91,7 @@ impl SpecFile {
     }
 
     fn parse(origin: &str, text: &str) -> Result<SpecFile, SpecError> {
-        let refuse = |reason: String| SpecError::SpecFile {
-            file: origin.to_owned(),
-            reason,
-        };
+        let refuse = |reason: String| SpecError::SpecFile { file: origin.to_owned(), reason };
         let raw: Raw = toml::from_str(text).map_err(|e| refuse(one_line(&e.to_string())))?;
         let file = SpecFile {
             origin: origin.to_owned(),
@@ -118,17 +106,12 @@ impl SpecFile {
             return Err(refuse("name is empty".to_owned()));
         }
         for (i, expected) in file.expected.iter().enumerate() {
-            if file.expected[..i]
-                .iter()
-                .any(|other| other.id == expected.id)
-            {
+            if file.expected[..i].iter().any(|other| other.id == expected.id) {
                 let layer = expected.id.map_or_else(String::new, |id| format!(" {id}"));
                 return Err(refuse(format!("[[layer]]{layer} appears twice")));
             }
             if expected.id.is_none() && !file.layers.is_empty() {
-                return Err(refuse(
-                    "a [[layer]] has no id; give its 0-based decoder layer".to_owned(),
-                ));
+                return Err(refuse("a [[layer]] has no id; give its 0-based decoder layer".to_owned()));
             }
             match derive(file.family, &file.config, expected.id, None) {
                 Ok(constants) => file.compare(&constants, expected)?,
@@ -166,28 +149,14 @@ impl SpecFile {
     }
 
     /// The spec of one layer, as [`Spec::from_config`], checked against the constants in the file.
-    pub fn spec(
-        &self,
-        layer: Option<u32>,
-        token_map: Option<Arc<TokenMap>>,
-    ) -> Result<Spec, SpecError> {
-        let spec = Spec::named(
-            Some(&self.name),
-            self.family,
-            &self.config,
-            layer,
-            token_map,
-        )?;
+    pub fn spec(&self, layer: Option<u32>, token_map: Option<Arc<TokenMap>>) -> Result<Spec, SpecError> {
+        let spec = Spec::named(Some(&self.name), self.family, &self.config, layer, token_map)?;
         let constants = spec.constants();
         if let Some(expected) = self.expected.iter().find(|e| e.id == constants.layer) {
             self.compare(constants, expected)?;
         }
         // Another model under a released name would be served as what it is not.
-        if released_constants()
-            .iter()
-            .any(|(name, _)| *name == self.name)
-            && name_of(constants) != Some(&self.name)
-        {
+        if released_constants().iter().any(|(name, _)| *name == self.name) && name_of(constants) != Some(&self.name) {
             return Err(SpecError::SpecFile {
                 file: self.origin.clone(),
                 reason: format!(
@@ -201,24 +170,9 @@ impl SpecFile {
 
     fn compare(&self, derived: &Constants, expected: &Expected) -> Result<(), SpecError> {
         let heads = &derived.heads;
-        self.compare_list(
-            "multipliers",
-            expected.multipliers.as_deref(),
-            &derived.multipliers,
-            expected.id,
-        )?;
-        self.compare_list(
-            "head_sizes",
-            expected.head_sizes.as_deref(),
-            &heads.sizes,
-            expected.id,
-        )?;
-        self.compare_list(
-            "head_offsets",
-            expected.head_offsets.as_deref(),
-            &heads.offsets,
-            expected.id,
-        )?;
+        self.compare_list("multipliers", expected.multipliers.as_deref(), &derived.multipliers, expected.id)?;
+        self.compare_list("head_sizes", expected.head_sizes.as_deref(), &heads.sizes, expected.id)?;
+        self.compare_list("head_offsets", expected.head_offsets.as_deref(), &heads.offsets, expected.id)?;
         for (constant, expected_rows, rows) in [
             ("reachable_rows", expected.reachable_rows, heads.rows),
             ("table_rows", expected.table_rows, derived.table_rows),
@@ -242,26 +196,11 @@ impl SpecFile {
         };
         if expected.len() != derived.len() {
             let entries = |count: usize| format!("{count} entries");
-            return Err(self.differs(
-                layer,
-                constant.to_owned(),
-                entries(expected.len()),
-                entries(derived.len()),
-            ));
+            return Err(self.differs(layer, constant.to_owned(), entries(expected.len()), entries(derived.len())));
         }
-        match expected
-            .iter()
-            .zip(derived)
-            .enumerate()
-            .find(|(_, (e, d))| e != d)
-        {
+        match expected.iter().zip(derived).enumerate().find(|(_, (e, d))| e != d) {
             None => Ok(()),
-            Some((i, (e, d))) => Err(self.differs(
-                layer,
-                format!("{constant}[{i}]"),
-                e.to_string(),
-                d.to_string(),
-            )),
+            Some((i, (e, d))) => Err(self.differs(layer, format!("{constant}[{i}]"), e.to_string(), d.to_string())),
         }
     }
 
@@ -285,10 +224,7 @@ impl SpecFile {
 /// Released name of the model whose constants these are.
 pub(super) fn name_of(constants: &Constants) -> Option<&'static str> {
     let known = released_constants().iter();
-    known
-        .into_iter()
-        .find(|(_, released)| released.same_hash(constants))
-        .map(|(name, _)| *name)
+    known.into_iter().find(|(_, released)| released.same_hash(constants)).map(|(name, _)| *name)
 }
 
 /// Constants of every released layer, derived once (about a hundred primes).

@@ -18,10 +18,7 @@ pub struct Sequence<'a> {
 impl<'a> Sequence<'a> {
     /// A sequence from its start.
     pub fn new(tokens: &'a [i64]) -> Self {
-        Self {
-            tokens,
-            ..Self::default()
-        }
+        Self { tokens, ..Self::default() }
     }
 
     /// The same after `history` (newest last).
@@ -31,22 +28,13 @@ impl<'a> Sequence<'a> {
 
     /// The same with dead positions; an empty slice means none.
     pub fn with_dead(self, dead: &'a [bool], history_dead: &'a [bool]) -> Self {
-        Self {
-            dead,
-            history_dead,
-            ..self
-        }
+        Self { dead, history_dead, ..self }
     }
 
     /// Every id lies in the vocabulary and the masks fit; the history is cut to what matters.
     pub(super) fn check(self, constants: &Constants) -> Result<Checked<'a>, SpecError> {
         check_mask("dead", self.dead, self.tokens.len(), constants.family)?;
-        check_mask(
-            "history_dead",
-            self.history_dead,
-            self.history.len(),
-            constants.family,
-        )?;
+        check_mask("history_dead", self.history_dead, self.history.len(), constants.family)?;
         check_tokens(self.tokens, constants.vocab_size)?;
         check_history(self.history, constants.vocab_size)?;
         Ok(self.cut(constants.history_len))
@@ -83,11 +71,7 @@ pub(super) fn check_mask(
         return Ok(());
     }
     if flags.len() != expected {
-        return Err(SpecError::MaskLength {
-            mask,
-            expected,
-            found: flags.len(),
-        });
+        return Err(SpecError::MaskLength { mask, expected, found: flags.len() });
     }
     // A mask without a dead position is harmless anywhere; callers may pass one for every family.
     if family != "deepseek_v41" && flags.contains(&true) {
@@ -99,34 +83,24 @@ pub(super) fn check_mask(
 pub(super) fn check_tokens(tokens: &[i64], vocab_size: u64) -> Result<(), SpecError> {
     match first_outside(tokens, vocab_size) {
         None => Ok(()),
-        Some(position) => Err(SpecError::TokenOutOfVocabulary {
-            token: i128::from(tokens[position]),
-            position,
-            vocab_size,
-        }),
+        Some(position) => {
+            Err(SpecError::TokenOutOfVocabulary { token: i128::from(tokens[position]), position, vocab_size })
+        }
     }
 }
 
 pub(super) fn check_history(history: &[i64], vocab_size: u64) -> Result<(), SpecError> {
     match first_outside(history, vocab_size) {
         None => Ok(()),
-        Some(position) => Err(SpecError::HistoryOutOfVocabulary {
-            token: i128::from(history[position]),
-            position,
-            vocab_size,
-        }),
+        Some(position) => {
+            Err(SpecError::HistoryOutOfVocabulary { token: i128::from(history[position]), position, vocab_size })
+        }
     }
 }
 
 fn first_outside(tokens: &[i64], vocab_size: u64) -> Option<usize> {
     // Negative ids become huge. The first pass has no early exit, so it vectorises.
     let outside = |token: i64| token as u64 >= vocab_size;
-    let any = tokens
-        .iter()
-        .fold(false, |any, &token| any | outside(token));
-    if any {
-        tokens.iter().position(|&token| outside(token))
-    } else {
-        None
-    }
+    let any = tokens.iter().fold(false, |any, &token| any | outside(token));
+    if any { tokens.iter().position(|&token| outside(token)) } else { None }
 }

@@ -55,9 +55,8 @@ impl TokenMap {
                 "no token id maps to compressed id {gap}, but one maps to {largest}; compressed ids count from 0 without a gap"
             )));
         }
-        let compressed = largest
-            .checked_add(1)
-            .ok_or_else(|| refuse("more than 2^32 - 1 compressed ids".to_owned()))?;
+        let compressed =
+            largest.checked_add(1).ok_or_else(|| refuse("more than 2^32 - 1 compressed ids".to_owned()))?;
         Ok(Self { map, compressed })
     }
 
@@ -82,29 +81,17 @@ impl TokenMap {
     }
 
     /// The multipliers depend on the compressed size, so a map of another size belongs to another model.
-    pub(super) fn check_compressed_size(
-        &self,
-        field: &'static str,
-        expected: u64,
-    ) -> Result<(), SpecError> {
+    pub(super) fn check_compressed_size(&self, field: &'static str, expected: u64) -> Result<(), SpecError> {
         if self.compressed_size() == expected {
             return Ok(());
         }
-        Err(SpecError::CompressedSize {
-            field,
-            expected,
-            found: self.compressed_size(),
-        })
+        Err(SpecError::CompressedSize { field, expected, found: self.compressed_size() })
     }
 
     /// Writes the map to a file: complete under its name, or not there at all.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), SpecError> {
         let path = path.as_ref();
-        self.write_synced(path).map_err(|source| SpecError::Io {
-            action: "write",
-            path: path.to_owned(),
-            source,
-        })
+        self.write_synced(path).map_err(|source| SpecError::Io { action: "write", path: path.to_owned(), source })
     }
 
     fn write_synced(&self, path: &Path) -> std::io::Result<()> {
@@ -147,24 +134,15 @@ impl TokenMap {
     /// Reads a map that [`write`](Self::write) wrote; every byte is verified.
     pub fn read(path: impl AsRef<Path>) -> Result<TokenMap, SpecError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|source| SpecError::Io {
-            action: "read",
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::from_bytes(&bytes).map_err(|reason| SpecError::TokenMapFile {
-            path: path.to_owned(),
-            reason,
-        })
+        let bytes =
+            std::fs::read(path).map_err(|source| SpecError::Io { action: "read", path: path.to_owned(), source })?;
+        Self::from_bytes(&bytes).map_err(|reason| SpecError::TokenMapFile { path: path.to_owned(), reason })
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<TokenMap, String> {
         let rebuild = "build it again from tokenizer.json";
         let Some((magic, rest)) = bytes.split_first_chunk::<8>() else {
-            return Err(format!(
-                "{} bytes are too few for a token map; {rebuild}",
-                bytes.len()
-            ));
+            return Err(format!("{} bytes are too few for a token map; {rebuild}", bytes.len()));
         };
         if magic != MAGIC {
             return Err("not a token map file (it does not start with ENGRAMTM)".to_owned());
@@ -176,44 +154,23 @@ impl TokenMap {
                 "format version {version} is newer than this program reads ({VERSION}); update engramsql"
             ));
         }
-        let Some((body, digest)) = bytes
-            .split_last_chunk::<DIGEST>()
-            .filter(|(body, _)| body.len() >= HEADER)
-        else {
-            return Err(format!(
-                "{} bytes are too few for a token map; {rebuild}",
-                bytes.len()
-            ));
+        let Some((body, digest)) = bytes.split_last_chunk::<DIGEST>().filter(|(body, _)| body.len() >= HEADER) else {
+            return Err(format!("{} bytes are too few for a token map; {rebuild}", bytes.len()));
         };
         if blake3::hash(body).as_bytes() != digest {
-            return Err(format!(
-                "the checksum does not match its contents; {rebuild}"
-            ));
+            return Err(format!("the checksum does not match its contents; {rebuild}"));
         }
-        let word = |at: usize| {
-            body[at..]
-                .first_chunk()
-                .map_or(0, |b| u64::from_le_bytes(*b))
-        };
-        let reserved = body[12..]
-            .first_chunk()
-            .map_or(0, |b| u32::from_le_bytes(*b));
+        let word = |at: usize| body[at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+        let reserved = body[12..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
         if version != VERSION || reserved != 0 {
-            return Err(format!(
-                "unknown format version {version} or reserved value {reserved}; {rebuild}"
-            ));
+            return Err(format!("unknown format version {version} or reserved value {reserved}; {rebuild}"));
         }
         let (tokens, compressed) = (word(16), word(24));
         let ids = &body[HEADER..];
         if tokens.checked_mul(4) != Some(ids.len() as u64) {
-            return Err(format!(
-                "{} bytes of ids do not hold {tokens} token ids; {rebuild}",
-                ids.len()
-            ));
+            return Err(format!("{} bytes of ids do not hold {tokens} token ids; {rebuild}", ids.len()));
         }
-        let ids = ids
-            .chunks_exact(4)
-            .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let ids = ids.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
         let map = TokenMap::from_vec(ids.collect()).map_err(|e| e.to_string())?;
         if map.compressed_size() != compressed {
             return Err(format!(
@@ -279,13 +236,7 @@ mod tests {
             (vec![5, 0], "compressed id 5"),
             (vec![u32::MAX], "compressed id 4294967295"),
         ] {
-            assert!(
-                TokenMap::from_vec(map)
-                    .unwrap_err()
-                    .to_string()
-                    .contains(part),
-                "{part}"
-            );
+            assert!(TokenMap::from_vec(map).unwrap_err().to_string().contains(part), "{part}");
         }
         assert!(TokenMap::identity(0).is_err());
     }
@@ -298,18 +249,8 @@ mod tests {
         let map = TokenMap::from_vec(vec![0, 1, 0, 2]).unwrap();
         map.write(&path).unwrap();
         assert_eq!(TokenMap::read(&path).unwrap(), map);
-        assert_eq!(
-            std::fs::read_dir(folder.path()).unwrap().count(),
-            1,
-            "no temporary file is left"
-        );
-        assert!(matches!(
-            map.write(folder.path().join("no/such")),
-            Err(SpecError::Io { .. })
-        ));
-        assert!(matches!(
-            TokenMap::read(folder.path().join("none")),
-            Err(SpecError::Io { .. })
-        ));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+        assert!(matches!(map.write(folder.path().join("no/such")), Err(SpecError::Io { .. })));
+        assert!(matches!(TokenMap::read(folder.path().join("none")), Err(SpecError::Io { .. })));
     }
 }

@@ -8,9 +8,7 @@ use std::path::PathBuf;
 
 /// Path of a golden file.
 pub fn golden(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../../tests/golden")
-        .join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../tests/golden").join(name)
 }
 
 pub fn json(name: &str) -> Value {
@@ -34,19 +32,13 @@ impl Array {
     /// Rows along the first axis.
     pub fn rows(&self) -> Vec<&[i64]> {
         let width: usize = self.shape[1..].iter().product();
-        (0..self.shape[0])
-            .map(|i| &self.values[i * width..(i + 1) * width])
-            .collect()
+        (0..self.shape[0]).map(|i| &self.values[i * width..(i + 1) * width]).collect()
     }
 
     /// `values[t, layer, :]` of a `[tokens, layers, columns]` array.
     pub fn layer(&self, layer: usize) -> Vec<i64> {
-        let [tokens, layers, columns] = self.shape[..] else {
-            panic!("not three axes: {:?}", self.shape)
-        };
-        (0..tokens)
-            .flat_map(|t| self.values[(t * layers + layer) * columns..][..columns].to_vec())
-            .collect()
+        let [tokens, layers, columns] = self.shape[..] else { panic!("not three axes: {:?}", self.shape) };
+        (0..tokens).flat_map(|t| self.values[(t * layers + layer) * columns..][..columns].to_vec()).collect()
     }
 }
 
@@ -56,9 +48,7 @@ pub struct Npz(HashMap<String, Array>);
 impl Npz {
     pub fn open(name: &str) -> Npz {
         let bytes = std::fs::read(golden(name)).unwrap();
-        Npz(entries(&bytes)
-            .map(|(name, npy)| (name.trim_end_matches(".npy").to_owned(), array(&npy)))
-            .collect())
+        Npz(entries(&bytes).map(|(name, npy)| (name.trim_end_matches(".npy").to_owned(), array(&npy))).collect())
     }
 
     pub fn get(&self, key: &str) -> &Array {
@@ -85,22 +75,12 @@ fn u32_at(b: &[u8], at: usize) -> usize {
 
 /// Names and contents of a ZIP without ZIP64 offsets, by its central directory.
 fn entries(zip: &[u8]) -> impl Iterator<Item = (String, Vec<u8>)> + '_ {
-    let end = (0..zip.len() - 21)
-        .rev()
-        .find(|&at| zip[at..].starts_with(b"PK\x05\x06"))
-        .expect("end of central directory");
+    let end =
+        (0..zip.len() - 21).rev().find(|&at| zip[at..].starts_with(b"PK\x05\x06")).expect("end of central directory");
     let mut at = u32_at(zip, end + 16);
     (0..u16_at(zip, end + 10)).map(move |_| {
-        let (method, packed, size) = (
-            u16_at(zip, at + 10),
-            u32_at(zip, at + 20),
-            u32_at(zip, at + 24),
-        );
-        let (name, extra, comment) = (
-            u16_at(zip, at + 28),
-            u16_at(zip, at + 30),
-            u16_at(zip, at + 32),
-        );
+        let (method, packed, size) = (u16_at(zip, at + 10), u32_at(zip, at + 20), u32_at(zip, at + 24));
+        let (name, extra, comment) = (u16_at(zip, at + 28), u16_at(zip, at + 30), u16_at(zip, at + 32));
         let local = u32_at(zip, at + 42);
         let label = String::from_utf8(zip[at + 46..at + 46 + name].to_vec()).unwrap();
         let start = local + 30 + u16_at(zip, local + 26) + u16_at(zip, local + 28);
@@ -124,19 +104,13 @@ fn array(npy: &[u8]) -> Array {
         let rest = &header[header.find(from).unwrap() + from.len()..];
         &rest[..rest.find(to).unwrap()]
     };
-    let shape: Vec<usize> = field("'shape': (", ')')
-        .split(',')
-        .filter_map(|n| n.trim().parse().ok())
-        .collect();
+    let shape: Vec<usize> = field("'shape': (", ')').split(',').filter_map(|n| n.trim().parse().ok()).collect();
     let data = &npy[10 + header.len()..];
     let values: Vec<i64> = match field("'descr': '", '\'') {
         "|u1" => data.iter().map(|&b| i64::from(b)).collect(),
         "<u2" => data.chunks_exact(2).map(|b| u16_at(b, 0) as i64).collect(),
         "<u4" => data.chunks_exact(4).map(|b| u32_at(b, 0) as i64).collect(),
-        "<i8" => data
-            .chunks_exact(8)
-            .map(|b| i64::from_le_bytes(b.try_into().unwrap()))
-            .collect(),
+        "<i8" => data.chunks_exact(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect(),
         other => panic!("dtype {other}"),
     };
     assert_eq!(values.len(), shape.iter().product::<usize>());
@@ -147,11 +121,7 @@ fn array(npy: &[u8]) -> Array {
 pub fn ints(value: &Value) -> Vec<i64> {
     match value {
         Value::Array(items) => items.iter().flat_map(ints).collect(),
-        other => vec![
-            other
-                .as_i64()
-                .unwrap_or_else(|| panic!("not an integer: {other}")),
-        ],
+        other => vec![other.as_i64().unwrap_or_else(|| panic!("not an integer: {other}"))],
     }
 }
 
