@@ -269,4 +269,4 @@ class Database(Statements):
 
 def _attach(connection: duckdb.DuckDBPyConnection, directory: Path, *, read_only: bool) -> None:
     """Points the extension's session at the directory, so that SQL and Python share one catalog."""
-    connection.execute(f"CALL engram_attach({literal(str(directory))})")
+    connection.execute(f"CALL engram_attach({literal(str(directory))}, read_only := {str(read_only).lower()})")
