@@ -9,8 +9,8 @@ def identifier(name: str) -> str:
     """``name`` as a quoted SQL identifier.
 
     Example:
-        >>> identifier('a "b"')
-        '"a ""b"""'
+        >>> identifier('a "b" c')
+        '"a ""b"" c"'
     """
     return '"' + name.replace('"', '""') + '"'
 
