@@ -48,10 +48,12 @@ def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = Fal
         ...     db.sql("SELECT 42 AS answer").fetchall()
         [(42,)]
     """
-    if path is None or os.fspath(path) == ":memory:":
+    if path is None:
         return _open_temporary(None, read_only=read_only)
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentTypeError(f"path must be a path or None, got {type(path).__name__}")
+    if os.fspath(path) == ":memory:":  # as in DuckDB
+        return _open_temporary(None, read_only=read_only)
     if not os.fspath(path):
         raise ArgumentError("path is empty; give a directory, or nothing for a temporary database")
     path = Path(path)

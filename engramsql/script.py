@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from engramsql.errors import EngramError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from engramsql._statements import Statements
 
@@ -19,7 +21,7 @@ _NOTHING = duckdb.ExpectedResultType.NOTHING
 _STATUS_COLUMNS = (["Count"], ["Success"])
 
 
-class StatementError(Exception):
+class StatementError(EngramError):
     """A statement of a script failed; the cause is its ``__cause__``."""
 
     def __init__(self, number: int, count: int, reason: str) -> None:

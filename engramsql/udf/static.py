@@ -7,8 +7,6 @@ line a tenth of a second. So a finder waits for the import and steps aside once 
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
 import importlib.util
 import sys
 import warnings
@@ -16,7 +14,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
     from types import ModuleType
+
+__all__ = ["register_with_duckdb"]
 
 # The first DuckDB that exports duckdb_register_static_extension.
 _FIRST_VERSION = 2
@@ -31,37 +32,25 @@ def register_with_duckdb() -> None:
         sys.meta_path.insert(0, _DuckDBFinder())
 
 
-class _DuckDBFinder(importlib.abc.MetaPathFinder):
-    """Finds DuckDB where it is, and asks to be told when it has been imported."""
+class _DuckDBFinder:
+    """Finds DuckDB where it is, once, and registers the extension when it has been imported."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if fullname != "duckdb":
             return None
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                _register(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
-
-
-class _Loader(importlib.abc.Loader):
-    """DuckDB's own loader, and a registration afterwards."""
-
-    def __init__(self, loader: importlib.abc.Loader) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        _register(module)
 
 
 def _register(duckdb: ModuleType) -> None:
