@@ -2,9 +2,7 @@
 
 mod npz;
 
-use engram_engine::spec::{
-    PackedSequences, Sequence, Spec, SpecError, SpecFile, TokenMap, family_of, layers,
-};
+use engram_engine::spec::{PackedSequences, Sequence, Spec, SpecError, SpecFile, TokenMap, family_of, layers};
 use npz::{Array, Npz, cases, golden, ints, json, with};
 use serde_json::{Value, json};
 use std::sync::Arc;
