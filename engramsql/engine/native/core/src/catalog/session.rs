@@ -249,7 +249,7 @@ impl Session {
     fn open_entry(&self, entry: &TableEntry, directory: Option<&Path>) -> Result<Arc<Table>> {
         let token_maps = |tokenizer: &Path| -> Result<Arc<TokenMap>> {
             match (&entry.token_map, directory) {
-                (Some(file), Some(directory)) => Ok(Arc::new(TokenMap::read(&directory.join(file))?)),
+                (Some(file), Some(directory)) => Ok(Arc::new(TokenMap::read(directory.join(file))?)),
                 _ => self.token_map(tokenizer),
             }
         };

@@ -27,7 +27,7 @@ fn e4m3_matches_its_definition_over_all_bytes() {
 #[test]
 fn e8m0_follows_the_engine_in_rows_and_ocp_alone() {
     let ends = [0u8, 1, 120, 127, 254, 255];
-    let engine = ends.map(|byte| e8m0_engine(byte));
+    let engine = ends.map(e8m0_engine);
     assert_eq!(engine[..5], [0.0, 2f32.powi(-126), 2f32.powi(-7), 1.0, 2f32.powi(127)]);
     assert_eq!(engine[5], f32::INFINITY);
     assert_eq!(e8m0_ocp(0), 2f32.powi(-127));

@@ -137,10 +137,11 @@ impl Locator {
     pub(crate) fn segment(&self, id: u64) -> usize {
         if self.segments.len() == 1 {
             0
-        } else if self.stride > 0 {
-            (id / self.stride) as usize
         } else {
-            self.segments.partition_point(|segment| segment.first_row <= id) - 1
+            match id.checked_div(self.stride) {
+                Some(index) => index as usize,
+                None => self.segments.partition_point(|segment| segment.first_row <= id) - 1,
+            }
         }
     }
 

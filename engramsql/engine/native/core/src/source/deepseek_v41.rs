@@ -82,7 +82,7 @@ fn open_layer(layer: u32, rows: Rows, spec: Spec) -> Result<SourceTable> {
             .wrong_shape(format!("[{count}, {dim}] by engram_num_embeddings and engram_head_dim"))
             .into());
     }
-    if dim == 0 || dim % E8M0_BLOCK as u64 != 0 {
+    if dim == 0 || !dim.is_multiple_of(E8M0_BLOCK as u64) {
         return Err(values.wrong_shape("columns in whole blocks of 32").into());
     }
     let blocks = dim / E8M0_BLOCK as u64;

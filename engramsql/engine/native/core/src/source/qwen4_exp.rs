@@ -42,7 +42,7 @@ fn open_layer(checkpoint: &Checkpoint, layer: u32, options: &RegisterOptions) ->
     let format = value_format(checkpoint, &prefix, &shards, options)?;
     let row_bytes = format.value_bytes(head_dim as usize);
     let columns = if matches!(format, ValueFormat::Nvfp4 { .. }) { head_dim / 2 } else { head_dim };
-    if matches!(format, ValueFormat::Nvfp4 { .. }) && head_dim % NVFP4_BLOCK as u64 != 0 {
+    if matches!(format, ValueFormat::Nvfp4 { .. }) && !head_dim.is_multiple_of(NVFP4_BLOCK as u64) {
         return Err(shards[0]
             .located
             .wrong_shape(format!("columns of whole 16-value blocks for head_dim {head_dim}"))

@@ -55,7 +55,9 @@ impl<'a> Config<'a> {
     pub(super) fn spelled(&self, names: &[&'static str]) -> Result<&'static str, SpecError> {
         let mut found: Option<&'static str> = None;
         for &name in names {
-            let Some(value) = self.get(name) else { continue };
+            let Some(value) = self.get(name) else {
+                continue;
+            };
             match found {
                 None => found = Some(name),
                 Some(first) if self.get(first) != Some(value) => {

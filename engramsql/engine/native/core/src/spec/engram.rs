@@ -5,7 +5,7 @@ use super::error::SpecError;
 use super::heads::Mixer;
 use super::numpy_rng::Pcg64;
 use super::token_map::TokenMap;
-use super::{Checked, Constants, NgramHash, WINDOW};
+use super::{Checked, Constants, NgramHash, Window};
 use std::sync::Arc;
 
 /// Largest compressed vocabulary: above, numpy would draw the multipliers in another way (32 bits at a time).
@@ -102,7 +102,7 @@ impl Engram {
 
 impl NgramHash for Engram {
     fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]) {
-        let mut buffer: WINDOW = [self.pad; MAX_ORDER as usize];
+        let mut buffer: Window = [self.pad; MAX_ORDER as usize];
         let window = &mut buffer[..self.mixer.window()];
         let masked = |mask: &[bool], i: usize| mask.get(i).is_some_and(|&dead| dead);
         for (i, &token) in seq.history.iter().enumerate() {

@@ -228,12 +228,14 @@ pub enum SpecError {
         reason: String,
     },
     /// A spec file whose expected constants are not what its config derives.
-    #[error("spec file '{file}', layer {layer}: expected {constant} are {expected}, its [config] derives {derived}")]
+    #[error(
+        "spec file '{file}'{}: expected {constant} are {expected}, its [config] derives {derived}", at(*layer)
+    )]
     ExpectedDiffers {
         /// Path, or the released name.
-        file: String,
-        /// Layer as the file names it; `-` for families without layers.
-        layer: String,
+        file: Box<str>,
+        /// 0-based decoder layer; `None` for families with one table per model.
+        layer: Option<u32>,
         /// The constant, with the index for list elements.
         constant: String,
         /// Value in the file.
@@ -259,6 +261,10 @@ fn list(layers: &[u32]) -> String {
     }
     let ids: Vec<String> = layers.iter().map(u32::to_string).collect();
     ids.join(", ")
+}
+
+fn at(layer: Option<u32>) -> String {
+    layer.map_or_else(String::new, |id| format!(", layer {id}"))
 }
 
 fn near(nearest: &Option<&'static str>) -> String {

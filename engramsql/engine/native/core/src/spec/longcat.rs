@@ -8,7 +8,7 @@ use super::error::SpecError;
 use super::heads::{Bucket, Heads};
 use super::primes::mul_mod;
 use super::qwen_ple::orders;
-use super::{Checked, Constants, NgramHash, WINDOW};
+use super::{Checked, Constants, NgramHash, Window};
 use serde_json::Value;
 
 const MAX_I64: u64 = i64::MAX as u64;
@@ -157,7 +157,7 @@ impl Longcat {
 
 impl NgramHash for Longcat {
     fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]) {
-        let mut buffer: WINDOW = [0; MAX_ORDER as usize];
+        let mut buffer: Window = [0; MAX_ORDER as usize];
         let window = &mut buffer[..self.window];
         let mut visible = 0;
         for &token in seq.history {

@@ -41,7 +41,7 @@ use std::sync::{Arc, OnceLock};
 pub const FAMILIES: &[&str] = &["qwen_ple_v1", "deepseek_v41", "engram_demo", "engram_peft", "longcat"];
 
 /// The tokens of one n-gram, on the stack.
-type WINDOW = [u64; MAX_ORDER as usize];
+type Window = [u64; MAX_ORDER as usize];
 
 /// How a family turns a checked sequence into row ids.
 trait NgramHash: std::fmt::Debug + Send + Sync {

@@ -7,7 +7,7 @@ use super::config::{Config, MAX_ORDER};
 use super::error::SpecError;
 use super::heads::{Heads, Mixer};
 use super::splitmix::{GAMMA, splitmix64};
-use super::{Checked, Constants, NgramHash, WINDOW, primes};
+use super::{Checked, Constants, NgramHash, Window, primes};
 
 const MAX_I64: u64 = i64::MAX as u64;
 
@@ -142,7 +142,7 @@ impl QwenPle {
 
 impl NgramHash for QwenPle {
     fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]) {
-        let mut buffer: WINDOW = [self.eos; MAX_ORDER as usize];
+        let mut buffer: Window = [self.eos; MAX_ORDER as usize];
         let window = &mut buffer[..self.mixer.window()];
         for &token in seq.history {
             self.push(window, token);

@@ -107,7 +107,11 @@ impl SpecFile {
         }
         for (i, expected) in file.expected.iter().enumerate() {
             if file.expected[..i].iter().any(|other| other.id == expected.id) {
-                return Err(refuse(format!("[[layer]] {} appears twice", show(expected.id))));
+                let layer = expected.id.map_or_else(String::new, |id| format!(" {id}"));
+                return Err(refuse(format!("[[layer]]{layer} appears twice")));
+            }
+            if expected.id.is_none() && !file.layers.is_empty() {
+                return Err(refuse("a [[layer]] has no id; give its 0-based decoder layer".to_owned()));
             }
             match derive(file.family, &file.config, expected.id, None) {
                 Ok(constants) => file.compare(&constants, expected)?,
@@ -187,7 +191,9 @@ impl SpecFile {
         derived: &[T],
         layer: Option<u32>,
     ) -> Result<(), SpecError> {
-        let Some(expected) = expected else { return Ok(()) };
+        let Some(expected) = expected else {
+            return Ok(());
+        };
         if expected.len() != derived.len() {
             let entries = |count: usize| format!("{count} entries");
             return Err(self.differs(layer, constant.to_owned(), entries(expected.len()), entries(derived.len())));
@@ -206,8 +212,8 @@ impl SpecFile {
         derived: impl ToString,
     ) -> SpecError {
         SpecError::ExpectedDiffers {
-            file: self.origin.clone(),
-            layer: show(layer),
+            file: self.origin.as_str().into(),
+            layer,
             constant,
             expected: expected.to_string(),
             derived: derived.to_string(),
@@ -228,7 +234,9 @@ fn released_constants() -> &'static [(&'static str, Constants)] {
         let mut all = Vec::new();
         for &(name, text) in RELEASED {
             // Files that ship load: a test proves it.
-            let Ok(file) = SpecFile::parse(name, text) else { continue };
+            let Ok(file) = SpecFile::parse(name, text) else {
+                continue;
+            };
             for &layer in &file.layers {
                 if let Ok(constants) = derive(file.family, &file.config, Some(layer), None) {
                     all.push((name, constants));
@@ -237,10 +245,6 @@ fn released_constants() -> &'static [(&'static str, Constants)] {
         }
         all
     })
-}
-
-fn show(layer: Option<u32>) -> String {
-    layer.map_or_else(|| "-".to_owned(), |id| id.to_string())
 }
 
 fn one_line(text: &str) -> String {

@@ -16,7 +16,10 @@ pub(super) fn token_map(path: &Path) -> Result<TokenMap, SpecError> {
     let refuse = |reason: String| SpecError::Tokenizer { path: path.to_owned(), reason };
     // Read apart from parsing, so that a missing file and a malformed one are told apart.
     let text = std::fs::read(path).map_err(|source| SpecError::Io { action: "read", path: path.to_owned(), source })?;
-    let tokenizer = Tokenizer::from_bytes(&text)
+    // The library panics on some malformed files (tokenizers 0.23.2: a decoder whose type is missing); to the caller
+    // that is a malformed file like any other.
+    let tokenizer = std::panic::catch_unwind(|| Tokenizer::from_bytes(&text).map_err(|e| e.to_string()))
+        .unwrap_or_else(|_| Err("the library gave up on it".to_owned()))
         .map_err(|e| refuse(format!("not a tokenizer.json that the tokenizers library reads: {e}")))?;
     let normaliser = normaliser().map_err(|e| refuse(format!("cannot build the normaliser: {e}")))?;
     let count =
