@@ -301,13 +301,19 @@ def make_v41(
     config: dict[str, Any] | None = None,
     seed: int = 0,
     tokenizer: bool = True,
+    rows_per_layer: int | None = None,
 ) -> V41:
-    """Writes a tiny deepseek_v41 checkpoint in one file, n = 3 with two heads per order."""
+    """Writes a tiny deepseek_v41 checkpoint in one file, n = 3 with two heads per order.
+
+    ``rows_per_layer`` pads every table to that many rows; ``compressed`` lies about the compressed vocabulary.
+    """
     path.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     heads = 4
     primes = primes_from(base, heads * len(layers))
     rows = [sum(primes[k * heads : (k + 1) * heads]) for k in range(len(layers))]
+    if rows_per_layer is not None:
+        rows = [rows_per_layer] * len(layers)
     cfg: dict[str, Any] = {
         "architectures": ["DeepseekV41ForCausalLM"],
         "model_type": "deepseek_v41",
