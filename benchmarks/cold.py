@@ -65,7 +65,10 @@ def run(store: Path, repeats: int) -> dict[str, Any]:
 def _child(store: Path, reader: str, rows: int) -> tuple[float, float, str]:
     """(seconds of the first read, seconds of the same again, code path) from a fresh process."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.cold", str(store), reader, str(rows)], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "benchmarks.cold", str(store), reader, str(rows)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     answer = json.loads(done.stdout)
     return answer["first"], answer["again"], answer["path"]
@@ -89,7 +92,9 @@ def _read_once(store: Path, reader: str, rows: int) -> dict[str, Any]:
         import engramdb
 
         files, wanted = shard_files(store), ids.tolist()
-        peer = engramdb.Store(str(store), shards=len(files), rows_per_shard=rows_of(store) // len(files), width=ROW_BYTES)
+        peer = engramdb.Store(
+            str(store), shards=len(files), rows_per_shard=rows_of(store) // len(files), width=ROW_BYTES
+        )
         first = timed(lambda: peer.fetch(wanted))
         again = timed(lambda: peer.fetch(wanted))
     else:

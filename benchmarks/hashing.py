@@ -45,7 +45,9 @@ def run(repeats: int) -> dict[str, Any]:
         samples += [ours, theirs]
     with engramsql.connect() as db:
         con = db.connection
-        con.execute(f"CREATE TABLE seqs AS SELECT list((random() * {VOCAB - 1})::BIGINT) AS t FROM range(1024000) r(i) GROUP BY i // 512")
+        con.execute(
+            f"CREATE TABLE seqs AS SELECT list((random() * {VOCAB - 1})::BIGINT) AS t FROM range(1024000) r(i) GROUP BY i // 512"
+        )
         sample = Sample("SQL rowids_for_seq over 2000 lists of 512", "token", 1_024_000)
         samples.append(
             repeat(sample, lambda: lambda: con.execute("SELECT count(rowids_for_seq(t)) FROM seqs").fetchall(), repeats)

@@ -107,7 +107,10 @@ def run_peer(store: Path, repeats: int) -> dict[str, Any]:
     rng = np.random.default_rng()
     files = shard_files(store)
     peer = engramdb.Store(str(store), shards=len(files), rows_per_shard=total // len(files), width=ROW_BYTES)
-    ours, theirs = Sample("engramsql fetch, 65536 rows", "row", rows), Sample("engramdb-python fetch, 65536 rows", "row", rows)
+    ours, theirs = (
+        Sample("engramsql fetch, 65536 rows", "row", rows),
+        Sample("engramdb-python fetch, 65536 rows", "row", rows),
+    )
     out = np.empty((rows, ROW_BYTES), np.uint8)
     with engramsql.connect() as db:
         db.register("t", store, width=ROW_BYTES)

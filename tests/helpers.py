@@ -67,7 +67,12 @@ def sql_refuses(db: Any, sql: str, *fragments: object, params: Iterable[object] 
 
 
 def run_python(
-    code: str, *, env: dict[str, str] | None = None, expect: int | None = 0, timeout: float = 180, args: Sequence[str] = ()
+    code: str,
+    *,
+    env: dict[str, str] | None = None,
+    expect: int | None = 0,
+    timeout: float = 180,
+    args: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Runs ``code`` in a fresh Python with the tests directory on its path; a wrong exit code shows both outputs."""
     environment = dict(os.environ)

@@ -15,7 +15,13 @@ from benchmarks import measure  # noqa: E402
 
 @pytest.mark.parametrize(
     "first,again,rows,cold",
-    [(5.0, 1.0, 10**9, True), (4.9, 1.0, 10**9, False), (3e-6, 1e-6, 1, True), (2.9e-6, 1e-6, 1, False), (1.0, 0.97, 10**4, True)],
+    [
+        (5.0, 1.0, 10**9, True),
+        (4.9, 1.0, 10**9, False),
+        (3e-6, 1e-6, 1, True),
+        (2.9e-6, 1e-6, 1, False),
+        (1.0, 0.97, 10**4, True),
+    ],
 )
 def test_cold_rule(first: float, again: float, rows: int, cold: bool) -> None:
     assert measure.is_cold(first, again, rows) is cold

@@ -50,7 +50,9 @@ def test_the_extension_needs_no_python() -> None:
     assert b"libpython" not in data
     assert b"Py_Initialize" not in data
     if tool := shutil.which("nm"):
-        symbols = subprocess.run([tool, "-D", "--undefined-only", str(extension())], capture_output=True, text=True, check=False)
+        symbols = subprocess.run(
+            [tool, "-D", "--undefined-only", str(extension())], capture_output=True, text=True, check=False
+        )
         assert not [s for s in symbols.stdout.split() if s.startswith(("Py", "_Py"))]
 
 
@@ -121,7 +123,9 @@ def oldest_python() -> Path:
 
 
 def run_oldest(code: str, *args: str) -> str:
-    done = subprocess.run([str(oldest_python()), "-c", code, *args], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [str(oldest_python()), "-c", code, *args], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -163,7 +167,9 @@ con = duckdb.connect(config={"allow_unsigned_extensions": True})
 con.execute(f"LOAD '{sys.argv[1]}'")
 print(con.execute("SELECT rowids_for_seq([248044, 1000, 99999, 42])[2][1]").fetchall()[0][0])
 """
-    done = subprocess.run([sys.executable, "-c", code, str(extension())], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(extension())], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.stdout == "1876085\n", done.stderr
 
 
@@ -206,7 +212,9 @@ import engramsql
 con = duckdb.connect()
 print(con.execute("SELECT rowids_for_seq([248044, 1000, 99999, 42])[2][1]").fetchall()[0][0])
 """
-    done = subprocess.run([sys.executable, "-c", code, order], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", code, order], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
+    )
     assert done.stdout == "1876085\n", done.stderr
 
 

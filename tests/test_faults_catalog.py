@@ -17,7 +17,22 @@ from helpers import one, q, refuses, run_python
 
 import engramsql
 
-NAMES = ["plain", "My Table", "tab-le", "select", "tëst", "表", "a.b", "x'y", 'q"q', "UPPER", "1st", "semi;colon", "per%cent", "a" * 60]
+NAMES = [
+    "plain",
+    "My Table",
+    "tab-le",
+    "select",
+    "tëst",
+    "表",
+    "a.b",
+    "x'y",
+    'q"q',
+    "UPPER",
+    "1st",
+    "semi;colon",
+    "per%cent",
+    "a" * 60,
+]
 
 
 @pytest.fixture
@@ -97,7 +112,9 @@ def test_newer_catalog_is_refused_by_version(tmp_path: Path) -> None:
     catalog = json.loads(path.read_text())
     catalog[version_key(catalog)] = 999
     path.write_text(json.dumps(catalog))
-    refuses(lambda: engramsql.connect(tmp_path / "db").sql("SELECT * FROM engram_tables()"), "999", "version", "engram.json")
+    refuses(
+        lambda: engramsql.connect(tmp_path / "db").sql("SELECT * FROM engram_tables()"), "999", "version", "engram.json"
+    )
     assert json.loads(path.read_text())[version_key(catalog)] == 999
 
 
@@ -312,7 +329,10 @@ def test_names_that_are_refused(tmp_path: Path, db: Any, name: str) -> None:
     refuses(lambda: db.register(name, tmp_path / "s"), "name")
 
 
-@pytest.mark.parametrize("folder", ["with space", "umläut-öß", "表格", "quo'te", 'dou"ble', "per%cent", "semi;colon", "#hash", "new\nline", "x" * 200])
+@pytest.mark.parametrize(
+    "folder",
+    ["with space", "umläut-öß", "表格", "quo'te", 'dou"ble', "per%cent", "semi;colon", "#hash", "new\nline", "x" * 200],
+)
 def test_paths_as_python_knows_them(tmp_path: Path, folder: str) -> None:
     base = tmp_path / folder
     data = make_store(base / "s", manifest=True)

@@ -80,7 +80,9 @@ def test_unsharded_and_text_only_names(db: Any, tmp_path: Path) -> None:
     assert np.array_equal(db.table("c").fetch(np.arange(256)), made.rows)
 
 
-@pytest.mark.parametrize("dtype,shape,data", [("F32", (), struct.pack("<f", 0.25)), ("F16", (1,), struct.pack("<e", 0.25))])
+@pytest.mark.parametrize(
+    "dtype,shape,data", [("F32", (), struct.pack("<f", 0.25)), ("F16", (1,), struct.pack("<e", 0.25))]
+)
 def test_scale_of_other_dtypes(db: Any, tmp_path: Path, dtype: str, shape: tuple[int, ...], data: bytes) -> None:
     made = make_qwen(tmp_path / "a", replace={SCALE: T(dtype, shape, data)})
     db.register("t", tmp_path / "a")
@@ -185,7 +187,9 @@ def test_missing_shard_tensor(db: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content,words", [(LFS_POINTER, ("LFS",)), (HTML_PAGE, ("HTML",)), (b"", ("empty", "0 bytes", "zero"))], ids=["lfs", "html", "empty"]
+    "content,words",
+    [(LFS_POINTER, ("LFS",)), (HTML_PAGE, ("HTML",)), (b"", ("empty", "0 bytes", "zero"))],
+    ids=["lfs", "html", "empty"],
 )
 def test_a_file_that_is_something_else(db: Any, tmp_path: Path, content: bytes, words: tuple[str, ...]) -> None:
     make_qwen(tmp_path / "one")
@@ -237,7 +241,9 @@ def test_header_length(db: Any, tmp_path: Path, length: int) -> None:
     refused(db, tmp_path, "model.safetensors", "header")
 
 
-@pytest.mark.parametrize("text", [b"[]", b"{", b"not json", b"\xff\xff\xff\xff", b'{"a": 5}', b'{"a": {"dtype": "F32"}}'])
+@pytest.mark.parametrize(
+    "text", [b"[]", b"{", b"not json", b"\xff\xff\xff\xff", b'{"a": 5}', b'{"a": {"dtype": "F32"}}']
+)
 def test_header_that_is_no_header(db: Any, tmp_path: Path, text: bytes) -> None:
     make_qwen(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"\0" * 64)
@@ -267,7 +273,19 @@ def test_shape_that_does_not_match_its_bytes(db: Any, tmp_path: Path, shape: obj
 
 
 @pytest.mark.parametrize(
-    "offsets", [[-8, 2040], [5, 1], [0.5, 2048.5], ["0", "8"], [0], [2**63, 2**63 + 2048], [2**64 - 2048, 2**64], None, [0, 2**40]], ids=str
+    "offsets",
+    [
+        [-8, 2040],
+        [5, 1],
+        [0.5, 2048.5],
+        ["0", "8"],
+        [0],
+        [2**63, 2**63 + 2048],
+        [2**64 - 2048, 2**64],
+        None,
+        [0, 2**40],
+    ],
+    ids=str,
 )
 def test_offsets_out_of_the_file(db: Any, tmp_path: Path, offsets: object) -> None:
     make_qwen(tmp_path, replace=shard_with({"data_offsets": offsets}))
@@ -389,7 +407,10 @@ def test_other_packings(db: Any, tmp_path: Path) -> None:
 # --- geometry and hash constants ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name,values", [(MULTIPLIERS, qwen_multipliers(3, 512)), (HEAD_SIZES, [53, 59, 61, 67]), (HEAD_OFFSETS, [0, 53, 112, 173])])
+@pytest.mark.parametrize(
+    "name,values",
+    [(MULTIPLIERS, qwen_multipliers(3, 512)), (HEAD_SIZES, [53, 59, 61, 67]), (HEAD_OFFSETS, [0, 53, 112, 173])],
+)
 def test_stored_constant_that_differs(db: Any, tmp_path: Path, name: str, values: list[int]) -> None:
     """Derived constants are checked against those stored; neither is silently preferred."""
     make_qwen(tmp_path / "good", replace={name: T("I64", (len(values),), struct.pack(f"<{len(values)}q", *values))})
@@ -436,7 +457,11 @@ def test_config_out_of_reason(db: Any, tmp_path: Path, config: dict[str, Any]) -
     refused(db, tmp_path, next(iter(config)))
 
 
-@pytest.mark.parametrize("config", [{"ngram_vocab_size_base": 70}, {"heads_per_ngram": 4, "ple_embed_dim": 256}, {"split_ngram_parts": 3}], ids=str)
+@pytest.mark.parametrize(
+    "config",
+    [{"ngram_vocab_size_base": 70}, {"heads_per_ngram": 4, "ple_embed_dim": 256}, {"split_ngram_parts": 3}],
+    ids=str,
+)
 def test_config_that_does_not_fit_the_rows(db: Any, tmp_path: Path, config: dict[str, Any]) -> None:
     make_qwen(tmp_path, config=config, drop=(MULTIPLIERS, HEAD_SIZES, HEAD_OFFSETS))
     refused(db, tmp_path)
@@ -509,9 +534,15 @@ def test_store_with_badge_names(db: Any, tmp_path: Path) -> None:
     assert np.array_equal(db.table("t").fetch(np.arange(30)), data)
 
 
-@pytest.mark.parametrize("options", [{"rows_per_shard": 5}, {"rows_per_shard": 20}, {"width": 4}, {"width": 16}, {"width": 3}, {"width": 0}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"rows_per_shard": 5}, {"rows_per_shard": 20}, {"width": 4}, {"width": 16}, {"width": 3}, {"width": 0}],
+    ids=str,
+)
 @pytest.mark.parametrize("manifest", [True, False])
-def test_declaration_that_contradicts_the_store(db: Any, tmp_path: Path, options: dict[str, int], manifest: bool) -> None:
+def test_declaration_that_contradicts_the_store(
+    db: Any, tmp_path: Path, options: dict[str, int], manifest: bool
+) -> None:
     make_store(tmp_path, manifest=manifest)
     if not manifest and "rows_per_shard" in options:
         options = {**options, "width": 8}

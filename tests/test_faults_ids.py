@@ -46,7 +46,8 @@ def test_n_ids_in_n_rows_out_in_order(small: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "type_", ["TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"]
+    "type_",
+    ["TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"],
 )
 def test_any_integer_type_binds(small: Any, type_: str) -> None:
     assert one(small, f"SELECT engram_row('small', 11::{type_})") == row(1)
@@ -120,7 +121,18 @@ def test_head_offset_added_twice(tiny: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["1.5", "1.0::DOUBLE", "2.5::FLOAT", "1.5::DECIMAL(4,1)", "'1'", "'abc'", "true", "DATE '2024-01-01'", "'\\x01'::BLOB"]
+    "value",
+    [
+        "1.5",
+        "1.0::DOUBLE",
+        "2.5::FLOAT",
+        "1.5::DECIMAL(4,1)",
+        "'1'",
+        "'abc'",
+        "true",
+        "DATE '2024-01-01'",
+        "'\\x01'::BLOB",
+    ],
 )
 def test_not_an_integer(small: Any, value: str) -> None:
     """Never rounded, never cast: [1.5] silently becoming 2 would be a wrong row."""
@@ -140,7 +152,9 @@ def test_not_an_integer_as_parameter(small: Any, value: object) -> None:
     sql_refuses(small, "SELECT rowids_for_seq(?)", params=[[value]])
 
 
-@pytest.mark.parametrize("value", [[1.5], ["1"], [None], 3.0, "abc", np.array([1.5]), np.array(["a"]), [[0], [1, 2]], object()])
+@pytest.mark.parametrize(
+    "value", [[1.5], ["1"], [None], 3.0, "abc", np.array([1.5]), np.array(["a"]), [[0], [1, 2]], object()]
+)
 def test_not_an_integer_in_python(small: Any, value: object) -> None:
     t = small.table("small")
     refuses(lambda: t.fetch(value))
@@ -220,7 +234,10 @@ def test_null_in_e_t_list_is_never_zeros(small: Any) -> None:
 
 @pytest.mark.parametrize("token", [-1, 248320, 2**31, 2**40, 2**62, -(2**63)])
 def test_token_outside_the_vocabulary(db: Any, token: int) -> None:
-    for sql in ("SELECT rowids_for_seq([7, 8, {}]::BIGINT[])", "SELECT rowids_for_seq(t) FROM (SELECT [7, 8, {}]::BIGINT[] AS t)"):
+    for sql in (
+        "SELECT rowids_for_seq([7, 8, {}]::BIGINT[])",
+        "SELECT rowids_for_seq(t) FROM (SELECT [7, 8, {}]::BIGINT[] AS t)",
+    ):
         sql_refuses(db, sql.format(token), token, "position 2")
     sql_refuses(db, "SELECT rowids_for_seq(?::BIGINT[])", token, "position 1", params=[[3, token]])
 
@@ -302,7 +319,11 @@ def test_store_without_format_serves_rows_only(db: Any, tmp_path: Path) -> None:
     db.register("s", tmp_path / "s", width=8)
     assert one(db, "SELECT row FROM engram_fetch('s', [12])") == row(1)
     assert one(db, "SELECT engram_row('s', 12)") == row(1)
-    for sql in ("SELECT embedding FROM engram_fetch('s', [12])", "SELECT engram_vector('s', 12)", "SELECT engram_e_t('s', [12])"):
+    for sql in (
+        "SELECT embedding FROM engram_fetch('s', [12])",
+        "SELECT engram_vector('s', 12)",
+        "SELECT engram_e_t('s', [12])",
+    ):
         sql_refuses(db, sql, "'s'", "format", "fp8_e4m3")
     refuses(lambda: db.table("s").vectors([1]), "'s'", "format")
 

@@ -76,7 +76,9 @@ def test_rows_at_both_ends_of_shards(full_size: Any, db: Any) -> None:
 
 def test_shards_as_the_catalog_tells_them(full_size: Any, db: Any) -> None:
     db.register("ple", full_size.qwen)
-    shards = q(db, "SELECT shard, file, first_row, rows, offset, bytes, present FROM engram_shards('ple') ORDER BY shard")
+    shards = q(
+        db, "SELECT shard, file, first_row, rows, offset, bytes, present FROM engram_shards('ple') ORDER BY shard"
+    )
     assert len(shards) == 128
     for s, file, first, rows, offset, nbytes, present in shards:
         part = full_size.qwen_rows.parts[s]
@@ -151,7 +153,9 @@ def test_keyed_access_never_scans(ple: Any, sql: str, count: int) -> None:
 
 
 def test_the_readme_query(ple: Any) -> None:
-    got = q(ple, "SELECT ord, token, head, rowid FROM engram_fetch('ple', rowids_for_seq('ple', [248044, 1000, 99999, 42]))")
+    got = q(
+        ple, "SELECT ord, token, head, rowid FROM engram_fetch('ple', rowids_for_seq('ple', [248044, 1000, 99999, 42]))"
+    )
     assert [(r[0], r[1], r[2]) for r in got] == [(16 * t + h, t, h) for t in range(4) for h in range(16)]
     assert got[16][3] == 1876085
     assert got[17][3] == 31308566

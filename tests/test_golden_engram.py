@@ -163,7 +163,14 @@ def test_same_tokens_differ_between_families() -> None:
     """Two families share shape but not hash: the spec is part of a table, and the wrong one gives other ids."""
     tokens = np.arange(10, 40)
     identity = np.arange(99092, dtype=np.int64)
-    demo = {"engram_vocab_size": [4000, 4000], "max_ngram_size": 3, "n_head_per_ngram": 2, "layer_ids": [1], "pad_id": 2, "seed": 0}
+    demo = {
+        "engram_vocab_size": [4000, 4000],
+        "max_ngram_size": 3,
+        "n_head_per_ngram": 2,
+        "layer_ids": [1],
+        "pad_id": 2,
+        "seed": 0,
+    }
     peft = {
         "engram_vocab_size_per_ngram": [8000, 8000], "ngram_sizes": [2, 3], "n_head_per_ngram": 2, "layer_ids": [1],
         "pad_id": 2, "seed": 0, "compressed_vocab_size": 99092,

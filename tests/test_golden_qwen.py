@@ -48,9 +48,16 @@ def test_release_rowids(name: str) -> None:
 @pytest.mark.parametrize("name", names("qwen_ple_v1"))
 def test_release_rowids_in_sql(ple: Any, name: str) -> None:
     for tokens, history, expected in requests(case("qwen_ple_v1", name)):
-        found = one(ple, "SELECT rowids_for_seq_with_history('ple', ?::BIGINT[], ?::BIGINT[])", history.tolist(), tokens.tolist())
+        found = one(
+            ple,
+            "SELECT rowids_for_seq_with_history('ple', ?::BIGINT[], ?::BIGINT[])",
+            history.tolist(),
+            tokens.tolist(),
+        )
         assert found == expected.tolist()
-        assert found == one(ple, "SELECT rowids_for_seq('ple', ?::BIGINT[], ?::BIGINT[])", tokens.tolist(), history.tolist())
+        assert found == one(
+            ple, "SELECT rowids_for_seq('ple', ?::BIGINT[], ?::BIGINT[])", tokens.tolist(), history.tolist()
+        )
         if (history == RELEASE["config"]["eos_token_id"]).all():
             assert found == one(ple, "SELECT rowids_for_seq(?::BIGINT[])", tokens.tolist())
             assert found == one(ple, "SELECT rowids_for_seq('ple', ?::BIGINT[])", tokens.tolist())
@@ -112,7 +119,9 @@ def test_other_geometries(name: str) -> None:
 def test_out_of_vocabulary_is_refused_with_its_position(db: Any) -> None:
     """Implementations disagree outside the vocabulary (golden keeps three answers): refuse, as the contract says."""
     spec = release_spec()
-    for token in case("qwen_out_of_vocab", "oov")["tokens"].tolist() + case("qwen_out_of_vocab", "negative")["tokens"].tolist():
+    for token in (
+        case("qwen_out_of_vocab", "oov")["tokens"].tolist() + case("qwen_out_of_vocab", "negative")["tokens"].tolist()
+    ):
         if 0 <= token < 248320:
             spec.rowids([token])
             continue

@@ -50,9 +50,7 @@ def test_rows_and_values_through_fetch(golden_db: Any, table: str) -> None:
     c, ids, e_t = expected(table)
     tokens, heads = ids.shape
     rows = q(golden_db, "SELECT * FROM engram_fetch(?, ?::BIGINT[][])", table, ids.tolist())
-    assert [r[:4] for r in rows] == [
-        (t * heads + h, t, h, int(ids[t, h])) for t in range(tokens) for h in range(heads)
-    ]
+    assert [r[:4] for r in rows] == [(t * heads + h, t, h, int(ids[t, h])) for t in range(tokens) for h in range(heads)]
     values = np.array([r[4] for r in rows], dtype=np.float32).reshape(tokens, -1)
     assert_same_bf16(bf16_bits(values), e_t)
     raw = expected_rows(table, c)

@@ -1,7 +1,7 @@
 """The demo: two tables of released geometry in sparse files, registered in place and queried.
 
-    >>> import engramsql.demo
-    >>> engramsql.demo.run("engramsql-demo")  # doctest: +SKIP
+>>> import engramsql.demo
+>>> engramsql.demo.run("engramsql-demo")  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def prepare(root: Path) -> bool:
     free = shutil.disk_usage(folder).free
     if free < _NEEDED_BYTES:
         raise SparseError(
-            errno.ENOSPC, f"the demo needs {_NEEDED_BYTES >> 20} MB of real room and '{folder}' has {free >> 20} MB free"
+            errno.ENOSPC,
+            f"the demo needs {_NEEDED_BYTES >> 20} MB of real room and '{folder}' has {free >> 20} MB free",
         )
     qwen = checkpoints.build_qwen(folder / "qwen3.8-flash-next")
     values, scales = checkpoints.build_v41(folder / "deepseek-v4.1")

@@ -207,7 +207,9 @@ def _file_name(number: int, of: int) -> str:
 
 
 def _write_index(directory: Path, weight_map: dict[str, str], total: int) -> None:
-    _write_json(directory / "model.safetensors.index.json", {"metadata": {"total_size": total}, "weight_map": weight_map})
+    _write_json(
+        directory / "model.safetensors.index.json", {"metadata": {"total_size": total}, "weight_map": weight_map}
+    )
 
 
 def _write_json(path: Path, value: object) -> None:
