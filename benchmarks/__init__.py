@@ -1,1 +1,1 @@
-"""Measurements by the rules of docs/performance.md: self-checked cold reads, A B B A, a limit probe beside every figure."""
+"""Measurements by the rules of docs/performance.md: cold proves itself, A B B A, a limit probe beside each figure."""

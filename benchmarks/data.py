@@ -1,4 +1,4 @@
-"""The table every measurement reads: a store of random rows, big enough to miss caches and small enough to fit in memory."""
+"""The table every measurement reads: a store of random rows, too big for CPU caches and small enough for memory."""
 
 from __future__ import annotations
 

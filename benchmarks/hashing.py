@@ -46,7 +46,8 @@ def run(repeats: int) -> dict[str, Any]:
     with engramsql.connect() as db:
         con = db.connection
         con.execute(
-            f"CREATE TABLE seqs AS SELECT list((random() * {VOCAB - 1})::BIGINT) AS t FROM range(1024000) r(i) GROUP BY i // 512"
+            f"CREATE TABLE seqs AS SELECT list((random() * {VOCAB - 1})::BIGINT) AS t "
+            "FROM range(1024000) r(i) GROUP BY i // 512"
         )
         sample = Sample("SQL rowids_for_seq over 2000 lists of 512", "token", 1_024_000)
         samples.append(

@@ -35,7 +35,8 @@ class Sample:
         """One line: median, lowest and highest, and the rate."""
         low, high = min(self.seconds) / self.units * 1e6, max(self.seconds) / self.units * 1e6
         rate = self.units / statistics.median(self.seconds)
-        return f"{self.name:44s} {self.median_us:9.4f} us/{self.unit} ({low:.4f} to {high:.4f}), {rate / 1e6:9.3f} M {self.unit}s/s"
+        spread = f"{self.median_us:9.4f} us/{self.unit} ({low:.4f} to {high:.4f})"
+        return f"{self.name:44s} {spread}, {rate / 1e6:9.3f} M {self.unit}s/s"
 
     def record(self) -> dict[str, Any]:
         """The sample with its median, for JSON."""
@@ -73,7 +74,7 @@ def a_b_b_a(
 
 
 def drop_pages(paths: list[Path]) -> None:
-    """Drops the files' pages from the page cache. Dirty pages and pages of a live mapping would stay, hence the sync."""
+    """Drops the files' pages from the page cache; dirty pages would stay, hence the sync, and so would mapped ones."""
     for path in paths:
         fd = os.open(path, os.O_RDONLY)
         try:
@@ -84,7 +85,7 @@ def drop_pages(paths: list[Path]) -> None:
 
 
 def is_cold(first: float, again: float, rows: int) -> bool:
-    """The rule: the first read was at least 5x slower per row, or at least 2 us per row slower, than the same read again."""
+    """The rule: the first read was 5x slower per row, or at least 2 us per row slower, than the same read again."""
     return first >= 5 * again or (first - again) / rows * 1e6 >= 2.0
 
 

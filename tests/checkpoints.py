@@ -57,7 +57,7 @@ def write_safetensors(
 ) -> dict[str, int]:
     """Writes one file and returns each tensor's absolute offset.
 
-    ``pad`` spaces make the header length odd; ``length`` lies about it; ``gap_before`` leaves an 8-byte hole in front of
+    ``pad`` spaces make the header length odd; ``length`` lies about it; ``gap_before`` leaves an 8-byte hole before
     that tensor; a list of pairs may name a tensor twice; ``tail`` follows the last tensor.
     """
     pairs = list(tensors.items()) if isinstance(tensors, dict) else tensors
@@ -218,8 +218,8 @@ def make_qwen(
 ) -> Qwen:
     """Writes a tiny qwen4_exp checkpoint; single file, or indexed over several.
 
-    ``drop`` leaves tensors out, ``replace`` swaps them, ``rename`` renames them, ``config`` updates the text config (None
-    deletes a field); other keywords go to `write_safetensors` of the first file.
+    ``drop`` leaves tensors out, ``replace`` swaps them, ``rename`` renames them, ``config`` updates the text config
+    (None deletes a field); other keywords go to `write_safetensors` of the first file.
     """
     path.mkdir(parents=True, exist_ok=True)
     cfg = qwen_config(dim=dim, heads_per_ngram=heads_per_ngram, shards=shards, base=base)
@@ -372,7 +372,7 @@ def make_store(
     data: NDArray[np.uint8] | None = None,
     manifest: dict[str, Any] | None | bool = None,
 ) -> NDArray[np.uint8]:
-    """The small table: ``shards`` files of ``rows`` rows of ``width`` bytes, byte value = shard number; returns all rows.
+    """The small table: ``shards`` files of ``rows`` rows of ``width`` bytes, byte value = shard number; its rows.
 
     ``manifest`` True writes a true manifest.json, a dict updates its layout (to contradict the files).
     """

@@ -1,4 +1,4 @@
-"""One extension file, several clients: the DuckDB command line (no Python in the process), the oldest and newest wheels."""
+"""One extension file, several clients: the DuckDB command line (no Python there), the oldest and newest wheels."""
 
 from __future__ import annotations
 
@@ -139,7 +139,8 @@ assert duckdb.__version__ == "1.5.6", duckdb.__version__
 con = duckdb.connect(config={"allow_unsigned_extensions": True})
 con.execute(f"LOAD '{sys.argv[1]}'")
 con.execute("CALL engram_register('fp8', ?)", [sys.argv[2]])
-rows = con.execute("SELECT rowid, row FROM engram_fetch('fp8', rowids_for_seq('fp8', ?::BIGINT[]))", [json.loads(sys.argv[3])]).fetchall()
+sql = "SELECT rowid, row FROM engram_fetch('fp8', rowids_for_seq('fp8', ?::BIGINT[]))"
+rows = con.execute(sql, [json.loads(sys.argv[3])]).fetchall()
 print(json.dumps([[i for i, _ in rows], b"".join(r for _, r in rows).hex()]))
 try:
     con.execute("SELECT engram_row('fp8', 1408)").fetchall()

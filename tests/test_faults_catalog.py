@@ -44,7 +44,7 @@ def shared() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-# --- what is saved -----------------------------------------------------------------------------------------------------
+# --- what is saved --------------------------------------------------------------------------------------------------
 
 
 def test_large_multipliers_survive_reopening(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_drop_of_an_unknown_table(db: Any, tmp_path: Path) -> None:
     refuses(lambda: db.drop("pel"), "pel", "'ple'")
 
 
-# --- several processes -------------------------------------------------------------------------------------------------
+# --- several processes ----------------------------------------------------------------------------------------------
 
 WRITER = """
 import sys, time
@@ -230,7 +230,7 @@ def test_a_reader_sees_what_another_process_registered(tmp_path: Path) -> None:
         assert one(db, "SELECT row FROM engram_fetch('u', [29])") == bytes([2] * 8)
 
 
-# --- read-only ---------------------------------------------------------------------------------------------------------
+# --- read-only ------------------------------------------------------------------------------------------------------
 
 
 def snapshot(folder: Path) -> list[tuple[str, int, int]]:
@@ -290,7 +290,7 @@ def test_opening_a_checkpoint_in_place_writes_nothing(tmp_path: Path) -> None:
     assert snapshot(tmp_path) == before
 
 
-# --- names and paths ---------------------------------------------------------------------------------------------------
+# --- names and paths ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -363,6 +363,6 @@ def test_path_that_is_no_utf8(tmp_path: Path) -> None:
         try:
             db.register("t", base)
         except Exception as e:  # noqa: BLE001 - a catalog in JSON may not hold such a path, but must say so
-            assert "utf" in str(e).lower()
+            assert "unicode" in str(e).lower()
         else:
             assert db.table("t").fetch(range(30)).tobytes() == data.tobytes()

@@ -39,7 +39,7 @@ def refused(db: Any, path: Path, *fragments: object, **options: Any) -> str:
     return message
 
 
-# --- good ones, so that the bad ones below fail for their reason ---------------------------------------------------------
+# --- good ones, so that the bad ones below fail for their reason ----------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["fp8", "bf16", "nvfp4"])
@@ -115,7 +115,7 @@ def test_v41_names_of_the_engine(db: Any, tmp_path: Path) -> None:
     refused(db, tmp_path, "layers.1.engram.embed.scale")
 
 
-# --- missing, short and foreign files ----------------------------------------------------------------------------------
+# --- missing, short and foreign files -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("files", [1, 4])
@@ -232,7 +232,7 @@ def test_index_that_points_outside(db: Any, tmp_path: Path) -> None:
     refused(db, tmp_path / "a", "model-00001-of-00002")
 
 
-# --- headers -----------------------------------------------------------------------------------------------------------
+# --- headers --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("length", [0, 1, 2**20, 2**40, 2**63, 2**64 - 1, 100_000_001])
@@ -263,8 +263,8 @@ def shard_with(header: dict[str, Any]) -> dict[str, T]:
 
 @pytest.mark.parametrize(
     "shape",
-    [[2**40, 2**30], [2**63, 2], [2**32, 2**32], [-64, 32], [64, -32], [64.5, 32], [64.0, 32.0], ["64", 32], [64], [64, 32, 1],
-     [63, 32], [64, 31], [32, 64], [0, 32], None, 64, [1e300, 32], [2**64, 1]],
+    [[2**40, 2**30], [2**63, 2], [2**32, 2**32], [-64, 32], [64, -32], [64.5, 32], [64.0, 32.0], ["64", 32], [64],
+     [64, 32, 1], [63, 32], [64, 31], [32, 64], [0, 32], None, 64, [1e300, 32], [2**64, 1]],
     ids=str,
 )  # fmt: skip
 def test_shape_that_does_not_match_its_bytes(db: Any, tmp_path: Path, shape: object) -> None:
@@ -325,7 +325,7 @@ def test_shards_of_different_dtypes(db: Any, tmp_path: Path) -> None:
     refused(db, tmp_path, "shard_1", "BF16")
 
 
-# --- scales ------------------------------------------------------------------------------------------------------------
+# --- scales ---------------------------------------------------------------------------------------------------------
 
 
 def test_missing_scale(db: Any, tmp_path: Path) -> None:
@@ -404,7 +404,7 @@ def test_other_packings(db: Any, tmp_path: Path) -> None:
     refused(db, tmp_path, "shard_0")
 
 
-# --- geometry and hash constants ---------------------------------------------------------------------------------------
+# --- geometry and hash constants ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -437,8 +437,8 @@ def test_config_without_a_required_field(db: Any, tmp_path: Path, field: str) ->
 
 
 @pytest.mark.parametrize(
-    "field", ["engram_vocab_size", "engram_n_heads", "engram_max_ngram_size", "engram_num_embeddings", "engram_layer_ids",
-              "engram_compressed_vocab_size", "engram_pad_token_id"]
+    "field", ["engram_vocab_size", "engram_n_heads", "engram_max_ngram_size", "engram_num_embeddings",
+              "engram_layer_ids", "engram_compressed_vocab_size", "engram_pad_token_id"]
 )  # fmt: skip
 def test_v41_config_without_a_required_field(db: Any, tmp_path: Path, field: str) -> None:
     make_v41(tmp_path, config={field: None})
@@ -447,8 +447,9 @@ def test_v41_config_without_a_required_field(db: Any, tmp_path: Path, field: str
 
 @pytest.mark.parametrize(
     "config",
-    [{"ngram_size": 1}, {"ngram_size": 0}, {"ngram_size": -3}, {"heads_per_ngram": 0}, {"vocab_size": 0}, {"vocab_size": -5},
-     {"ngram_vocab_size_base": 0.5}, {"split_ngram_parts": 0}, {"make_ngram_vocab_size_divisible_by": 0}, {"ple_embed_dim": 130},
+    [{"ngram_size": 1}, {"ngram_size": 0}, {"ngram_size": -3}, {"heads_per_ngram": 0}, {"vocab_size": 0},
+     {"vocab_size": -5}, {"ngram_vocab_size_base": 0.5}, {"split_ngram_parts": 0},
+     {"make_ngram_vocab_size_divisible_by": 0}, {"ple_embed_dim": 130},
      {"eos_token_id": 600}, {"eos_token_id": -1}, {"ple_layer_ids": []}, {"ngram_size": "3"}, {"vocab_size": 2**70}],
     ids=str,
 )  # fmt: skip
@@ -505,7 +506,7 @@ def test_v41_without_a_tokenizer(db: Any, tmp_path: Path) -> None:
     assert one(db, "SELECT rowids_for_seq('w_l1', [5, 23, 7])") == one(db, "SELECT rowids_for_seq('x_l1', [5, 23, 7])")
 
 
-# --- stores ------------------------------------------------------------------------------------------------------------
+# --- stores ---------------------------------------------------------------------------------------------------------
 
 
 def test_store_by_width_alone(db: Any, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def row(shard: int) -> bytes:
     return bytes([shard] * 8)
 
 
-# --- ids in range ------------------------------------------------------------------------------------------------------
+# --- ids in range ---------------------------------------------------------------------------------------------------
 
 
 def test_n_ids_in_n_rows_out_in_order(small: Any) -> None:
@@ -64,7 +64,7 @@ def test_literals_and_range_bind(small: Any) -> None:
     assert one(small, "SELECT count(*) FROM engram_fetch('small', [])") == 0
 
 
-# --- ids out of range --------------------------------------------------------------------------------------------------
+# --- ids out of range -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bad", BAD_IDS)
@@ -81,7 +81,8 @@ def test_out_of_range_by_every_route(small: Any, bad: int) -> None:
     sql_refuses(small, f"SELECT engram_row('small', i) FROM (SELECT unnest([0, {bad}]::BIGINT[]) AS i)", *need)
     sql_refuses(
         small,
-        f"SELECT sum(octet_length(engram_row('small', i))) FROM (SELECT CASE WHEN i = 4321 THEN {bad} ELSE i % 30 END AS i FROM range(5000) t(i))",
+        "SELECT sum(octet_length(engram_row('small', i))) FROM"
+        f" (SELECT CASE WHEN i = 4321 THEN {bad} ELSE i % 30 END AS i FROM range(5000) t(i))",
         *need,
     )
 
@@ -117,7 +118,7 @@ def test_head_offset_added_twice(tiny: Any) -> None:
     sql_refuses(tiny, "SELECT * FROM engram_fetch('ple', ?::BIGINT[])", first_bad, params=[[first_bad]])
 
 
-# --- not integers ------------------------------------------------------------------------------------------------------
+# --- not integers ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_scalar_where_a_list_is_due(small: Any) -> None:
     sql_refuses(small, "SELECT engram_row('small', [1, 2])")
 
 
-# --- NULL --------------------------------------------------------------------------------------------------------------
+# --- NULL -----------------------------------------------------------------------------------------------------------
 
 
 def test_null_id_gives_a_null_row_in_place(small: Any) -> None:
@@ -214,7 +215,8 @@ def test_null_mixed_in_a_column_longer_than_one_vector(small: Any) -> None:
             assert np.asarray(vector, dtype="<f4").tobytes() == row(i % 30 // 10)
     lists = q(
         small,
-        "SELECT engram_e_t('small', CASE WHEN i % 4 = 1 THEN NULL ELSE [i % 30, (i + 10) % 30] END) FROM range(5000) t(i)",
+        "SELECT engram_e_t('small', CASE WHEN i % 4 = 1 THEN NULL ELSE [i % 30, (i + 10) % 30] END)"
+        " FROM range(5000) t(i)",
     )
     assert [v is None for (v,) in lists] == [i % 4 == 1 for i in range(5000)]
 
@@ -229,7 +231,7 @@ def test_null_in_e_t_list_is_never_zeros(small: Any) -> None:
         assert value is None
 
 
-# --- tokens ------------------------------------------------------------------------------------------------------------
+# --- tokens ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("token", [-1, 248320, 2**31, 2**40, 2**62, -(2**63)])
@@ -264,7 +266,8 @@ def test_null_token(tiny: Any) -> None:
 def test_null_token_list_in_a_column(tiny: Any) -> None:
     got = q(
         tiny,
-        "SELECT i, rowids_for_seq('ple', CASE WHEN i % 3 = 0 THEN NULL ELSE [i % 512, 5] END) FROM range(5000) t(i) ORDER BY i",
+        "SELECT i, rowids_for_seq('ple', CASE WHEN i % 3 = 0 THEN NULL ELSE [i % 512, 5] END)"
+        " FROM range(5000) t(i) ORDER BY i",
     )
     assert all((v is None) == (i % 3 == 0) for i, v in got)
     assert got[1][1] == one(tiny, "SELECT rowids_for_seq('ple', [1, 5])")
@@ -278,7 +281,7 @@ def test_v41_vocabulary(db: Any, tmp_path: Path) -> None:
         sql_refuses(db, f"SELECT rowids_for_seq('v41_l1', [5, {token}])", token, "position 1")
 
 
-# --- names -------------------------------------------------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------------------------------
 
 
 def test_unknown_table_names_the_nearest(tiny: Any) -> None:

@@ -1,4 +1,4 @@
-"""Files that change under an open table: an error for that query, never zeros, never another file's rows, never a crash.
+"""Files that change under an open table: an error for that query, never zeros, never other rows, never a crash.
 
 Each case runs in a process of its own, because what must not happen is a bus error.
 """
@@ -30,7 +30,8 @@ def read(ids):
     if route == "scan":
         found = dict(q(db, "SELECT rowid, row FROM engram_scan('t')"))
         return b"".join(found[int(i)] for i in ids)
-    return b"".join(r for (r,) in q(db, "SELECT engram_row('t', i) FROM (SELECT unnest(?::BIGINT[]) AS i)", list(map(int, ids))))
+    sql = "SELECT engram_row('t', i) FROM (SELECT unnest(?::BIGINT[]) AS i)"
+    return b"".join(r for (r,) in q(db, sql, list(map(int, ids))))
 assert read(range(rows)) == before.tobytes()
 """
 

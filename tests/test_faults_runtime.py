@@ -1,4 +1,4 @@
-"""Handles, threads, lifetimes, Arrow readers, lateral calls and panics: the connection survives and answers are right."""
+"""Handles, threads, lifetimes, Arrow, lateral calls and panics: the connection survives and answers are right."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def small(db: Any, tmp_path: Path) -> Any:
     return db
 
 
-# --- limits ------------------------------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reader", ["mapped", "positional"])
@@ -97,7 +97,7 @@ def test_cursors_share_tables(small: Any) -> None:
     assert cursor.execute("SELECT count(*) FROM small").fetchall() == [(30,)]
 
 
-# --- lifetimes ---------------------------------------------------------------------------------------------------------
+# --- lifetimes ------------------------------------------------------------------------------------------------------
 
 
 def test_results_outlive_everything(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_prepared_statement_after_a_drop(small: Any) -> None:
     assert one(small, "SELECT 42") == 42
 
 
-# --- Arrow -------------------------------------------------------------------------------------------------------------
+# --- Arrow ----------------------------------------------------------------------------------------------------------
 
 
 def test_undrained_reader_then_another_statement(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_embedding_is_a_fixed_size_list(small: Any) -> None:
     assert pa.types.is_binary(schema.field("row").type) or pa.types.is_binary_view(schema.field("row").type)
 
 
-# --- forms of the list argument ----------------------------------------------------------------------------------------
+# --- forms of the list argument -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,8 @@ def test_embedding_is_a_fixed_size_list(small: Any) -> None:
         "SELECT s.name, f.rowid, f.row FROM seqs s, engram_fetch('small', s.ids) f ORDER BY ALL",
         "SELECT s.name, f.rowid, f.row FROM seqs s JOIN LATERAL engram_fetch('small', s.ids) f ON true ORDER BY ALL",
         "SELECT 'all', f.rowid, f.row FROM engram_fetch('small', (SELECT flatten(list(ids)) FROM seqs)) f ORDER BY ALL",
-        "SELECT 'all', f.rowid, f.row FROM engram_fetch('small', (SELECT ids FROM seqs WHERE name = 'b')) f ORDER BY ALL",
-        "WITH w AS (SELECT ids FROM seqs) SELECT 'all', f.rowid, f.row FROM w, engram_fetch('small', w.ids) f ORDER BY ALL",
+        "SELECT 'all', f.rowid, f.row FROM engram_fetch('small', (SELECT ids FROM seqs WHERE name = 'b')) f",
+        "WITH w AS (SELECT ids FROM seqs) SELECT 'all', f.rowid, f.row FROM w, engram_fetch('small', w.ids) f",
     ],
 )
 def test_lists_from_columns_and_subqueries(small: Any, sql: str) -> None:
@@ -305,7 +305,7 @@ def test_scan(small: Any) -> None:
             raise AssertionError(f"scan of {first}, {count} returned {rows}")
 
 
-# --- panics ------------------------------------------------------------------------------------------------------------
+# --- panics ---------------------------------------------------------------------------------------------------------
 
 
 def fault_points() -> list[str]:

@@ -44,8 +44,8 @@ def run(directory: str | Path = "engramsql-demo", *, out: TextIO | None = None) 
     built = prepare(root)
     apparent, taken = apparent_and_taken_bytes(root / "checkpoints")
     print(
-        f"{'built' if built else 'found'} two checkpoints of released size in {root}: {apparent / 1e9:.1f} GB apparent, "
-        f"sparse: {taken / 1e6:.1f} MB on disk.\n"
+        f"{'built' if built else 'found'} two checkpoints of released size in {root}: "
+        f"{apparent / 1e9:.1f} GB apparent, sparse: {taken / 1e6:.1f} MB on disk.\n"
         "Names and geometry are the releases'; the bytes, and the V4.1 tokenizer, are synthetic.\n",
         file=out,
     )

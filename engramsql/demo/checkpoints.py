@@ -1,8 +1,8 @@
 """The two demo checkpoints: released geometry and names, sparse files, synthetic bytes.
 
 Geometry and names follow the published checkpoints: Qwen3.8-Flash-Next (PLE: 128 shards of [2500012, 160] F8_E4M3, one
-BF16 scale, three I64 hash vectors) and DeepSeek-V4.1 (two Engram layers of [384006168, 256] and [384016682, 256] F8_E4M3
-with one F8_E8M0 scale per 32 columns). Nothing of the released weights or of the released tokenizer is in them.
+BF16 scale, three I64 hash vectors) and DeepSeek-V4.1 (two Engram layers of [384006168, 256] and [384016682, 256]
+F8_E4M3 with one F8_E8M0 scale per 32 columns). Nothing of the released weights or tokenizer is in them.
 """
 
 from __future__ import annotations
