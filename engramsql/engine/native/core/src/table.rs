@@ -1,8 +1,12 @@
 //! A table: rows that lie somewhere, a spec that addresses them, a format that decodes them.
 
-use crate::error::Result;
-use crate::format::ValueFormat;
-use crate::spec::Spec;
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::format::{Decoder, ValueFormat};
+use crate::read::{self, ReadPlan, Reader, RowBytes};
+use crate::source::{Layout, SourceKind, SourceTable};
+use crate::spec::{Sequence, Spec};
+use std::path::{Path, PathBuf};
 
 /// One row of `engram_shards()`: an extent of one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,80 +46,231 @@ pub struct HeadInfo {
 
 /// An open table. Cheap to share (`Arc`), safe to use from many threads.
 pub struct Table {
-    _p: (),
+    name: String,
+    source: PathBuf,
+    kind: SourceKind,
+    layer: Option<u32>,
+    layout: Layout,
+    decoder: Option<Decoder>,
+    dim: Option<usize>,
+    spec: Option<Spec>,
+    reader: Box<dyn Reader>,
 }
 
 impl Table {
+    /// Opens the files of a table found in `source`.
+    pub fn open(name: &str, source: &Path, found: SourceTable) -> Result<Table> {
+        let reader = read::reader_for(&found.layout)?;
+        let dim = found.format.as_ref().and_then(|format| format.dim_of(found.layout.row_bytes()));
+        Ok(Table {
+            name: name.to_owned(),
+            source: source.to_owned(),
+            kind: found.kind,
+            layer: found.layer,
+            decoder: found.format.map(Decoder::new),
+            dim,
+            spec: found.spec,
+            layout: found.layout,
+            reader,
+        })
+    }
+
     /// Catalog name, or the path it was opened from.
     pub fn name(&self) -> &str {
-        todo!()
+        &self.name
     }
+
+    /// The source path.
+    pub fn source(&self) -> &Path {
+        &self.source
+    }
+
+    /// What kind of source it is.
+    pub fn kind(&self) -> SourceKind {
+        self.kind
+    }
+
     /// Number of rows; valid row ids are `0..rows`.
     pub fn rows(&self) -> u64 {
-        todo!()
+        self.layout.rows
     }
+
     /// Bytes of one row as `fetch` returns it (all extents, in order).
     pub fn row_bytes(&self) -> usize {
-        todo!()
+        self.layout.row_bytes()
     }
+
     /// Values per row, if the format is known.
     pub fn dim(&self) -> Option<usize> {
-        todo!()
+        self.dim
     }
+
     /// Value format, if known.
     pub fn format(&self) -> Option<&ValueFormat> {
-        todo!()
+        self.decoder.as_ref().map(Decoder::format)
     }
+
     /// Hash spec, if known.
     pub fn spec(&self) -> Option<&Spec> {
-        todo!()
+        self.spec.as_ref()
     }
+
     /// Decoder layer (0-based), if the source has layers.
     pub fn layer(&self) -> Option<u32> {
-        todo!()
+        self.layer
     }
+
     /// Number of shards.
     pub fn shard_count(&self) -> u32 {
-        todo!()
+        self.layout.shard_count()
     }
+
     /// Bytes of all rows on disk.
     pub fn bytes(&self) -> u64 {
-        todo!()
+        self.layout.bytes()
     }
-    /// The source path.
-    pub fn source(&self) -> &std::path::Path {
-        todo!()
+
+    /// Name of the code path that reads rows.
+    pub fn reader(&self) -> &'static str {
+        self.reader.name()
     }
-    /// One line per extent.
+
+    /// One line per extent, by shard.
     pub fn shards(&self) -> Vec<ShardInfo> {
-        todo!()
+        let mut shards: Vec<ShardInfo> = self
+            .layout
+            .parts
+            .iter()
+            .flat_map(|part| part.segments.iter().map(move |segment| (part.width as u64, segment)))
+            .map(|(width, segment)| {
+                let file = &self.layout.files[segment.file];
+                let bytes = segment.rows * width;
+                let present = std::fs::metadata(file).is_ok_and(|m| m.len() >= segment.offset + bytes);
+                ShardInfo {
+                    shard: segment.shard,
+                    file: file.to_string_lossy().into_owned(),
+                    first_row: segment.first_row,
+                    rows: segment.rows,
+                    offset: segment.offset,
+                    bytes,
+                    present,
+                    resident_bytes: self.reader.resident_bytes(segment.file, segment.offset, bytes),
+                }
+            })
+            .collect();
+        // Stable: the values of a shard stay before its scales.
+        shards.sort_by_key(|shard| shard.shard);
+        shards
     }
+
     /// One line per head; empty without a spec.
     pub fn heads(&self) -> Vec<HeadInfo> {
-        todo!()
+        let Some(spec) = &self.spec else { return Vec::new() };
+        (0..)
+            .zip(spec.head_sizes().iter().zip(spec.head_offsets()).zip(spec.ngram_orders()))
+            .map(|(head, ((&size, &first_row), &ngram_order))| HeadInfo {
+                head,
+                ngram_order,
+                size,
+                first_row,
+                rows: size,
+            })
+            .collect()
     }
-    /// Head of each row id, or `None` for rows that no head reaches (padding) and tables without a spec.
-    pub fn head_of(&self, _rowid: u64) -> Option<u32> {
-        todo!()
+
+    /// Head of a row id, or `None` for rows that no head reaches (padding) and tables without a spec.
+    pub fn head_of(&self, rowid: u64) -> Option<u32> {
+        let spec = self.spec.as_ref()?;
+        let head = spec.head_offsets().partition_point(|&offset| offset <= rowid).checked_sub(1)?;
+        (rowid - spec.head_offsets()[head] < spec.head_sizes()[head]).then_some(head as u32)
     }
+
     /// Every id is in `0..rows`, or the error names the first that is not.
-    pub fn check_ids(&self, _ids: &[i64]) -> Result<()> {
-        todo!()
+    pub fn check_ids(&self, ids: &[i64]) -> Result<()> {
+        self.plan(ids).map(drop)
     }
+
     /// Row bytes of `ids` in order, duplicates kept: `out.len() == ids.len() * row_bytes()`.
-    pub fn fetch_into(&self, _ids: &[i64], _out: &mut [u8]) -> Result<()> {
-        todo!()
+    pub fn fetch_into(&self, ids: &[i64], out: &mut [u8]) -> Result<()> {
+        let width = self.row_bytes();
+        check_output("bytes", ids.len() * width, out.len())?;
+        self.read(ids, &mut |position, row| {
+            let out = &mut out[position * width..][..width];
+            let (values, scales) = out.split_at_mut(row.values.len());
+            values.copy_from_slice(row.values);
+            scales.copy_from_slice(row.scales);
+        })
     }
+
     /// Decoded rows of `ids` in order: `out.len() == ids.len() * dim`. The exact product value x scale in float32.
-    pub fn vectors_into(&self, _ids: &[i64], _out: &mut [f32]) -> Result<()> {
-        todo!()
+    pub fn vectors_into(&self, ids: &[i64], out: &mut [f32]) -> Result<()> {
+        let (decoder, dim) = self.decoder()?;
+        check_output("values", ids.len() * dim, out.len())?;
+        let value_bytes = decoder.format().value_bytes(dim);
+        self.read(ids, &mut |position, row| {
+            let (values, scales) = split_row(row, value_bytes);
+            decoder.decode(values, scales, &mut out[position * dim..][..dim]);
+        })
     }
+
     /// The same rounded once to bfloat16 (nearest, ties to even), as bit patterns: what the model consumes.
-    pub fn vectors_bf16_into(&self, _ids: &[i64], _out: &mut [u16]) -> Result<()> {
-        todo!()
+    pub fn vectors_bf16_into(&self, ids: &[i64], out: &mut [u16]) -> Result<()> {
+        let (decoder, dim) = self.decoder()?;
+        check_output("values", ids.len() * dim, out.len())?;
+        let value_bytes = decoder.format().value_bytes(dim);
+        let mut scratch = vec![0.0; dim];
+        self.read(ids, &mut |position, row| {
+            let (values, scales) = split_row(row, value_bytes);
+            decoder.decode_bf16(values, scales, &mut scratch, &mut out[position * dim..][..dim]);
+        })
     }
+
     /// Row ids of one sequence (tokens x heads, token-major). `history`: tokens before, newest last.
-    pub fn rowids(&self, _tokens: &[i64], _history: &[i64]) -> Result<Vec<i64>> {
-        todo!()
+    pub fn rowids(&self, tokens: &[i64], history: &[i64]) -> Result<Vec<i64>> {
+        let spec = self.require_spec()?;
+        let mut rowids = vec![0; tokens.len() * spec.heads()];
+        spec.rowids_into(Sequence::new(tokens).with_history(history), &mut rowids)?;
+        Ok(rowids)
     }
+
+    /// The spec, or the error that says how to give one.
+    pub fn require_spec(&self) -> Result<&Spec> {
+        self.spec.as_ref().ok_or_else(|| Error::NoSpec { table: self.name.clone() })
+    }
+
+    /// Values per row, or the error that says how to give a format.
+    pub fn require_dim(&self) -> Result<usize> {
+        self.decoder().map(|(_, dim)| dim)
+    }
+
+    fn decoder(&self) -> Result<(&Decoder, usize)> {
+        self.decoder.as_ref().zip(self.dim).ok_or_else(|| Error::NoFormat { table: self.name.clone() })
+    }
+
+    fn plan<'a>(&'a self, ids: &'a [i64]) -> Result<ReadPlan<'a>> {
+        ReadPlan::new(&self.layout, ids).map_err(|id| self.out_of_range(id.into()))
+    }
+
+    /// The error for a row id that this table does not have.
+    pub fn out_of_range(&self, id: i128) -> Error {
+        Error::RowIdOutOfRange { table: self.name.clone(), rows: self.rows(), id }
+    }
+
+    fn read(&self, ids: &[i64], sink: &mut dyn FnMut(usize, RowBytes<'_>)) -> Result<()> {
+        fault::point("gather");
+        let plan = self.plan(ids)?;
+        if ids.is_empty() {
+            return Ok(());
+        }
+        Ok(self.reader.read(&plan, sink)?)
+    }
+}
+
+/// Values and block scales of a row, whether they lie in two parts or packed in one.
+fn split_row(row: RowBytes<'_>, value_bytes: usize) -> (&[u8], &[u8]) {
+    if row.scales.is_empty() { row.values.split_at(value_bytes) } else { (row.values, row.scales) }
+}
+
+fn check_output(unit: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found { Ok(()) } else { Err(Error::OutputSize { unit, expected, found }) }
 }

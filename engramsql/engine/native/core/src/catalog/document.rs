@@ -1,0 +1,148 @@
+//! `engram.json`: read whole, replaced whole. Byte layout and rules: docs/format.md.
+
+use super::entry::{TableEntry, ViewEntry};
+use super::error::CatalogError;
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Name of the catalog file in a database directory.
+pub(super) const FILE: &str = "engram.json";
+const FORMAT: &str = "engramsql-catalog";
+const VERSION: u64 = 1;
+const TEMPORARY: &str = ".engram.json.";
+
+/// The content of a catalog file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Document {
+    pub(super) tables: Vec<TableEntry>,
+    pub(super) views: Vec<ViewEntry>,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    version: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Body {
+    format: String,
+    version: u64,
+    tables: Vec<TableEntry>,
+    views: Vec<ViewEntry>,
+}
+
+/// Identity of one written catalog file; each change renames a new file into place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp(u64, u64, i64, i64);
+
+impl Stamp {
+    /// The stamp of the catalog in `directory`, or `None` if there is none yet.
+    pub(super) fn of(directory: &Path) -> Result<Option<Stamp>, CatalogError> {
+        let path = directory.join(FILE);
+        match std::fs::metadata(&path) {
+            Ok(m) => Ok(Some(Stamp(m.ino(), m.len(), m.mtime(), m.mtime_nsec()))),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(CatalogError::Io { action: "read", path, error }),
+        }
+    }
+}
+
+impl Document {
+    /// Reads the catalog in `directory`; an absent file is an empty catalog.
+    pub(super) fn read(directory: &Path) -> Result<Document, CatalogError> {
+        let path = directory.join(FILE);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Document::default()),
+            Err(error) => return Err(CatalogError::Io { action: "read", path, error }),
+        };
+        let damaged = |detail: String| CatalogError::Damaged { path: path.clone(), detail };
+        // The version first: a newer one may have another shape.
+        let head: Head = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        if head.format != FORMAT {
+            return Err(damaged(format!("its format is '{}', not '{FORMAT}'", head.format)));
+        }
+        if head.version > VERSION {
+            return Err(CatalogError::NewerVersion { path, found: head.version, supported: VERSION });
+        }
+        let mut body: Body = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        for table in &mut body.tables {
+            table.source = absolute(directory, &table.source);
+            table.options.tokenizer = table.options.tokenizer.as_deref().map(|path| absolute(directory, path));
+        }
+        Ok(Document { tables: body.tables, views: body.views })
+    }
+
+    /// Replaces the catalog in `directory`: temporary sibling, sync, rename, sync of the directory. The caller holds the lock.
+    pub(super) fn write(&self, directory: &Path) -> Result<(), CatalogError> {
+        let path = directory.join(FILE);
+        let io = |error| CatalogError::Io { action: "write", path: path.clone(), error };
+        remove_leftovers(directory);
+        let mut body = Body {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            tables: self.tables.clone(),
+            views: self.views.clone(),
+        };
+        for table in &mut body.tables {
+            table.source = relative(directory, &table.source)?;
+            table.options.tokenizer =
+                table.options.tokenizer.as_deref().map(|path| relative(directory, path)).transpose()?;
+        }
+        let mut json = serde_json::to_vec_pretty(&body).map_err(|e| io(e.into()))?;
+        json.push(b'\n');
+        let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(directory).map_err(io)?;
+        file.write_all(&json).map_err(io)?;
+        file.as_file().sync_all().map_err(io)?;
+        // A temporary file is private to its owner; a catalog is as readable as its directory.
+        let mode = std::fs::metadata(directory).map_err(io)?.mode() & 0o666 | 0o600;
+        std::fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(mode)).map_err(io)?;
+        file.persist(&path).map_err(|e| io(e.error))?;
+        std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)
+    }
+}
+
+/// Temporary files of writers that died; only the lock's holder calls this.
+fn remove_leftovers(directory: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY)) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn absolute(directory: &Path, path: &Path) -> PathBuf {
+    if path.is_absolute() {
+        return path.to_owned();
+    }
+    // `../x` is resolved by name, so that messages show the path a user would write.
+    let mut result = directory.to_owned();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                result.pop();
+            }
+            Component::CurDir => {}
+            other => result.push(other),
+        }
+    }
+    result
+}
+
+/// Relative to the catalog for sources inside the database or beside it, which move together; absolute otherwise.
+fn relative(directory: &Path, path: &Path) -> Result<PathBuf, CatalogError> {
+    if path.to_str().is_none() {
+        return Err(CatalogError::PathNotUnicode { path: path.to_owned() });
+    }
+    if let Ok(inside) = path.strip_prefix(directory) {
+        return Ok(if inside.as_os_str().is_empty() { PathBuf::from(".") } else { inside.to_owned() });
+    }
+    Ok(match directory.parent().filter(|parent| parent.parent().is_some()).map(|parent| path.strip_prefix(parent)) {
+        Some(Ok(beside)) => Path::new("..").join(beside),
+        _ => path.to_owned(),
+    })
+}

@@ -1,0 +1,134 @@
+//! Why the catalog refused.
+
+use crate::error::ErrorKind;
+use std::path::PathBuf;
+
+/// Why the catalog refused a name or a change.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// No table of that name.
+    #[error("no table named '{name}'{hint}")]
+    UnknownTable {
+        /// The name asked for.
+        name: String,
+        /// What to do, starting with "; ".
+        hint: String,
+    },
+    /// No view of that name.
+    #[error("no view named '{name}'{hint}")]
+    UnknownView {
+        /// The name asked for.
+        name: String,
+        /// What to do, starting with "; ".
+        hint: String,
+    },
+    /// A name that is taken.
+    #[error("a {what} named '{name}' is already there; {remedy}")]
+    NameTaken {
+        /// "table" or "view".
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A name that cannot be one.
+    #[error("'{name}' cannot be a name: {reason}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// A path with several tables, asked for as one.
+    #[error("'{}' holds one table for each of the layers {layers:?}; append the layer, as in '{}#l{first}'", path.display(), path.display(), first = layers.first().unwrap_or(&0))]
+    SeveralLayers {
+        /// The path.
+        path: PathBuf,
+        /// Its layers.
+        layers: Vec<u32>,
+    },
+    /// A directory that is no database.
+    #[error("'{}' is no EngramSQL database: {reason}", path.display())]
+    NotADatabase {
+        /// The directory.
+        path: PathBuf,
+        /// What was found, and what to do.
+        reason: String,
+    },
+    /// A catalog written by a newer version.
+    #[error("'{}' has catalog format version {found}, this version of EngramSQL reads up to {supported}; upgrade engramsql", path.display())]
+    NewerVersion {
+        /// The catalog file.
+        path: PathBuf,
+        /// Version found.
+        found: u64,
+        /// Newest version known.
+        supported: u64,
+    },
+    /// A catalog that does not parse.
+    #[error("catalog '{}' is damaged: {detail}", path.display())]
+    Damaged {
+        /// The catalog file.
+        path: PathBuf,
+        /// What is wrong, with its place.
+        detail: String,
+    },
+    /// A change to a database that was opened read-only.
+    #[error("database '{}' was opened read-only; open it again without read_only to change it", path.display())]
+    ReadOnly {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another writer.
+    #[error("database '{}' is being changed by another process{holder}; try again when it is done", path.display())]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+        /// " (process N)" or nothing.
+        holder: String,
+    },
+    /// A source that has become another table.
+    #[error("source '{}' of table '{name}' has changed since it was registered: {what} was {registered}, is now {found}; drop and register it again", path.display())]
+    Drifted {
+        /// The source.
+        path: PathBuf,
+        /// The table.
+        name: String,
+        /// Property.
+        what: &'static str,
+        /// Value in the catalog.
+        registered: String,
+        /// Value now.
+        found: String,
+    },
+    /// A path that JSON cannot hold.
+    #[error("path '{}' is not valid Unicode and cannot be kept in a catalog; open it by a Unicode path (a symbolic link will do)", path.display())]
+    PathNotUnicode {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The system refused to read or write.
+    #[error("cannot {action} '{}': {error}", path.display())]
+    Io {
+        /// "read", "write", "lock", ...
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+impl CatalogError {
+    /// The class of remedy.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            CatalogError::UnknownTable { .. } | CatalogError::UnknownView { .. } => ErrorKind::UnknownTable,
+            CatalogError::Locked { .. } => ErrorKind::Locked,
+            CatalogError::BadName { .. } | CatalogError::SeveralLayers { .. } => ErrorKind::Argument,
+            _ => ErrorKind::Catalog,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! A set of named tables and views, on a directory or in memory.
+
+use super::document::{Document, FILE, Stamp};
+use super::entry::{RegisterOptions, TableEntry, ViewEntry};
+use super::error::CatalogError;
+use super::lock::WriterLock;
+use super::names;
+use crate::error::Result;
+use crate::source::{self, SourceTable};
+use crate::spec::TokenMap;
+use crate::table::Table;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Compressed token maps built from tokenizers, kept beside the catalog.
+const TOKEN_MAPS: &str = "token_maps";
+
+/// A set of named tables: a database directory, or memory only. Shared by every connection of one DuckDB database.
+/// Table names compare like SQL identifiers: ASCII case does not matter.
+pub struct Session {
+    state: Mutex<State>,
+    /// Token maps built in this session, by tokenizer path: each takes a second or two.
+    token_maps: Mutex<HashMap<PathBuf, Arc<TokenMap>>>,
+}
+
+#[derive(Default)]
+struct State {
+    directory: Option<PathBuf>,
+    read_only: bool,
+    stamp: Option<Stamp>,
+    document: Document,
+    /// Open tables by catalog name, each with the entry it was opened from.
+    open: HashMap<String, (TableEntry, Arc<Table>)>,
+    /// Tables opened by path.
+    paths: HashMap<String, Arc<Table>>,
+}
+
+impl State {
+    /// Reads the catalog again if another session has changed it.
+    fn refresh(&mut self) -> Result<()> {
+        if let Some(directory) = &self.directory {
+            let stamp = Stamp::of(directory)?;
+            if stamp != self.stamp {
+                self.document = Document::read(directory)?;
+                self.stamp = stamp;
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&self, name: &str) -> Option<&TableEntry> {
+        self.document.tables.iter().find(|table| names::same(&table.name, name))
+    }
+
+    fn unknown(&self, name: &str) -> CatalogError {
+        let hint = names::hint(name, self.document.tables.iter().map(|table| table.name.as_str()));
+        let hint = if hint.contains("none is registered") {
+            format!(
+                "{hint}; register one with CALL engram_register('{name}', 'PATH'), or name a path that contains '/'"
+            )
+        } else {
+            hint
+        };
+        CatalogError::UnknownTable { name: name.to_owned(), hint }
+    }
+
+    fn free_name(&self, name: &str) -> Result<(), CatalogError> {
+        names::check(name)?;
+        if let Some(table) = self.entry(name) {
+            let remedy = "drop it first, or choose another name";
+            return Err(CatalogError::NameTaken { what: "table", name: table.name.clone(), remedy });
+        }
+        if let Some(view) = self.document.views.iter().find(|view| names::same(&view.name, name)) {
+            let remedy = "drop the view first, or choose another name";
+            return Err(CatalogError::NameTaken { what: "view", name: view.name.clone(), remedy });
+        }
+        Ok(())
+    }
+}
+
+impl Session {
+    /// A session without a directory.
+    pub fn in_memory() -> Session {
+        Session { state: Mutex::default(), token_maps: Mutex::default() }
+    }
+
+    /// A session on a database directory. With `create`, a missing or empty directory becomes a database at the first change.
+    pub fn open(directory: &Path, read_only: bool, create: bool) -> Result<Session> {
+        let session = Session::in_memory();
+        *session.state() = open_directory(directory, read_only, create)?;
+        Ok(session)
+    }
+
+    /// Points this session at a database directory (`CALL engram_attach`); tables held in memory are dropped.
+    pub fn attach(&self, directory: &Path, read_only: bool) -> Result<()> {
+        let state = open_directory(directory, read_only, !read_only)?;
+        *self.state() = state;
+        Ok(())
+    }
+
+    /// The attached directory.
+    pub fn directory(&self) -> Option<PathBuf> {
+        self.state().directory.clone()
+    }
+
+    /// Reads the source's headers and remembers it under `name` (several hash layers: `name_l1`, `name_l14`).
+    pub fn register(&self, name: &str, source: &Path, options: &RegisterOptions) -> Result<Vec<TableEntry>> {
+        names::check(name)?;
+        let source = std::path::absolute(source).map_err(|error| CatalogError::Io {
+            action: "read",
+            path: source.to_owned(),
+            error,
+        })?;
+        let mut options = options.clone();
+        if let Some(tokenizer) = &options.tokenizer {
+            let io = |error| CatalogError::Io { action: "read", path: tokenizer.clone(), error };
+            options.tokenizer = Some(std::path::absolute(tokenizer).map_err(io)?);
+        }
+        // Outside every lock: this reads headers, and may build a token map.
+        let found = source::open(&source, &options, &|path| self.token_map(path))?;
+        let several = found.len() > 1;
+        let mut entries: Vec<TableEntry> = found
+            .iter()
+            .map(|table| {
+                let name = match table.layer {
+                    Some(layer) if several => format!("{name}_l{layer}"),
+                    _ => name.to_owned(),
+                };
+                TableEntry::of(name, &source, &options, table)
+            })
+            .collect();
+        self.change(|state| {
+            for (entry, table) in entries.iter_mut().zip(&found) {
+                state.free_name(&entry.name)?;
+                if let (Some(directory), Some(map)) =
+                    (&state.directory, table.spec.as_ref().and_then(|spec| spec.token_map()))
+                {
+                    entry.token_map = Some(keep_token_map(directory, map)?);
+                }
+            }
+            state.document.tables.extend(entries.iter().cloned());
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+
+    /// Forgets a table; its source stays as it is.
+    pub fn drop_table(&self, name: &str) -> Result<TableEntry> {
+        self.change(|state| match state.document.tables.iter().position(|table| names::same(&table.name, name)) {
+            Some(index) => Ok(state.document.tables.remove(index)),
+            None => Err(state.unknown(name).into()),
+        })
+    }
+
+    /// All tables, in the order of their registration.
+    pub fn tables(&self) -> Result<Vec<TableEntry>> {
+        let mut state = self.state();
+        state.refresh()?;
+        Ok(state.document.tables.clone())
+    }
+
+    /// Whether `name` is a registered table (no file of the table is opened).
+    pub fn contains(&self, name: &str) -> Result<bool> {
+        let mut state = self.state();
+        state.refresh()?;
+        Ok(state.entry(name).is_some())
+    }
+
+    /// All SQL views, in creation order.
+    pub fn views(&self) -> Result<Vec<ViewEntry>> {
+        let mut state = self.state();
+        state.refresh()?;
+        Ok(state.document.views.clone())
+    }
+
+    /// Keeps a SQL view; an existing one of that name is replaced if `replace`.
+    pub fn create_view(&self, name: &str, sql: &str, replace: bool) -> Result<()> {
+        self.change(|state| {
+            let index = state.document.views.iter().position(|view| names::same(&view.name, name));
+            let entry = ViewEntry { name: name.to_owned(), sql: sql.to_owned() };
+            match index {
+                Some(index) if replace => state.document.views[index] = entry,
+                _ => {
+                    state.free_name(name)?;
+                    state.document.views.push(entry);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets a SQL view.
+    pub fn drop_view(&self, name: &str) -> Result<()> {
+        self.change(|state| match state.document.views.iter().position(|view| names::same(&view.name, name)) {
+            Some(index) => {
+                state.document.views.remove(index);
+                Ok(())
+            }
+            None => {
+                let hint = names::hint(name, state.document.views.iter().map(|view| view.name.as_str()));
+                Err(CatalogError::UnknownView { name: name.to_owned(), hint }.into())
+            }
+        })
+    }
+
+    /// The open table of that name, or of that path (anything with a path separator; `PATH#l14` picks a layer). Opened
+    /// once, then shared; opened again when its catalog entry changed.
+    pub fn table(&self, name_or_path: &str) -> Result<Arc<Table>> {
+        let mut state = self.state();
+        if name_or_path.contains(['/', '\\']) {
+            if let Some(table) = state.paths.get(name_or_path) {
+                return Ok(table.clone());
+            }
+            let table = self.open_path(name_or_path)?;
+            state.paths.insert(name_or_path.to_owned(), table.clone());
+            return Ok(table);
+        }
+        state.refresh()?;
+        let entry = state.entry(name_or_path).ok_or_else(|| state.unknown(name_or_path))?.clone();
+        let key = entry.name.to_ascii_lowercase();
+        if let Some((opened_from, table)) = state.open.get(&key)
+            && *opened_from == entry
+        {
+            return Ok(table.clone());
+        }
+        let table = self.open_entry(&entry, state.directory.as_deref())?;
+        state.open.insert(key, (entry, table.clone()));
+        Ok(table)
+    }
+
+    fn open_path(&self, name: &str) -> Result<Arc<Table>> {
+        let (path, layer) = match name.rsplit_once("#l") {
+            Some((path, layer)) if layer.parse::<u32>().is_ok() => (path, layer.parse().ok()),
+            _ => (name, None),
+        };
+        let path = Path::new(path);
+        let options = RegisterOptions { layer, ..RegisterOptions::default() };
+        let mut found = source::open(path, &options, &|tokenizer| self.token_map(tokenizer))?;
+        match found.len() {
+            1 => Ok(Arc::new(Table::open(name, path, found.remove(0))?)),
+            _ => {
+                let layers = found.iter().filter_map(|table| table.layer).collect();
+                Err(CatalogError::SeveralLayers { path: path.to_owned(), layers }.into())
+            }
+        }
+    }
+
+    fn open_entry(&self, entry: &TableEntry, directory: Option<&Path>) -> Result<Arc<Table>> {
+        let token_maps = |tokenizer: &Path| -> Result<Arc<TokenMap>> {
+            match (&entry.token_map, directory) {
+                (Some(file), Some(directory)) => Ok(Arc::new(TokenMap::read(directory.join(file))?)),
+                _ => self.token_map(tokenizer),
+            }
+        };
+        let found: Vec<SourceTable> = source::open(&entry.source, &entry.options, &token_maps)?;
+        let Some(found) = found.into_iter().find(|table| table.layer == entry.layer) else {
+            let (what, registered) = ("layer", format!("{:?}", entry.layer));
+            let (path, name, found) = (entry.source.clone(), entry.name.clone(), "missing".to_owned());
+            return Err(CatalogError::Drifted { path, name, what, registered, found }.into());
+        };
+        if let Some((what, registered, found)) = entry.difference(&found) {
+            let (path, name) = (entry.source.clone(), entry.name.clone());
+            return Err(CatalogError::Drifted { path, name, what, registered, found }.into());
+        }
+        Ok(Arc::new(Table::open(&entry.name, &entry.source, found)?))
+    }
+
+    fn token_map(&self, tokenizer: &Path) -> Result<Arc<TokenMap>> {
+        let mut known = self.token_maps.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(map) = known.get(tokenizer) {
+            return Ok(map.clone());
+        }
+        let map = Arc::new(TokenMap::from_tokenizer_json(tokenizer)?);
+        known.insert(tokenizer.to_owned(), map.clone());
+        Ok(map)
+    }
+
+    /// Applies one change to the newest catalog and publishes it; nothing changes if it fails.
+    fn change<T>(&self, apply: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        let mut state = self.state();
+        let Some(directory) = state.directory.clone() else {
+            let before = state.document.clone();
+            let result = apply(&mut state);
+            if result.is_err() {
+                state.document = before;
+            }
+            return result;
+        };
+        if state.read_only {
+            return Err(CatalogError::ReadOnly { path: directory }.into());
+        }
+        std::fs::create_dir_all(&directory).map_err(|error| CatalogError::Io {
+            action: "create",
+            path: directory.clone(),
+            error,
+        })?;
+        let _lock = WriterLock::take(&directory)?;
+        state.refresh()?;
+        let before = state.document.clone();
+        let result = apply(&mut state).and_then(|value| {
+            state.document.write(&directory)?;
+            Ok(value)
+        });
+        match result {
+            Ok(value) => {
+                state.stamp = Stamp::of(&directory)?;
+                Ok(value)
+            }
+            Err(error) => {
+                state.document = before;
+                Err(error)
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic while the state was held left at worst an older document; the stamp brings the current one.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn open_directory(directory: &Path, read_only: bool, create: bool) -> Result<State> {
+    let directory = std::path::absolute(directory).map_err(|error| CatalogError::Io {
+        action: "open",
+        path: directory.to_owned(),
+        error,
+    })?;
+    let no_database = |reason: &str| CatalogError::NotADatabase { path: directory.clone(), reason: reason.to_owned() };
+    match std::fs::read_dir(&directory) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            if read_only || !create {
+                return Err(no_database("the directory does not exist").into());
+            }
+        }
+        Err(error) => return Err(CatalogError::Io { action: "open", path: directory, error }.into()),
+        Ok(mut entries) => {
+            if !directory.join(FILE).exists()
+                && entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != "engram.lock"))
+            {
+                let reason = match source::kind_of(&directory) {
+                    Ok(_) => "it is a checkpoint or store; register it in a database under a name",
+                    Err(_) => "it has no engram.json and is not empty; name a database, or an empty or new directory",
+                };
+                return Err(no_database(reason).into());
+            }
+        }
+    }
+    let mut state = State { directory: Some(directory), read_only, ..State::default() };
+    state.refresh()?;
+    Ok(state)
+}
+
+/// Keeps a token map under a name made from its content, and returns its path relative to the database.
+fn keep_token_map(directory: &Path, map: &TokenMap) -> Result<PathBuf> {
+    let bytes: Vec<u8> = map.map().iter().flat_map(|id| id.to_le_bytes()).collect();
+    let name = format!("{}.map", &blake3::hash(&bytes).to_hex()[..16]);
+    let folder = directory.join(TOKEN_MAPS);
+    std::fs::create_dir_all(&folder).map_err(|error| CatalogError::Io {
+        action: "create",
+        path: folder.clone(),
+        error,
+    })?;
+    let path = folder.join(&name);
+    // An existing file is only trusted if it reads back whole.
+    if TokenMap::read(&path).is_err() {
+        map.write(&path)?;
+    }
+    Ok(Path::new(TOKEN_MAPS).join(name))
+}

@@ -1,0 +1,110 @@
+use super::*;
+use crate::source::{Layout, Part, Segment};
+use std::fs;
+
+/// Two files, two parts: rows of 5 + 2 bytes, three shards of 4, 4 and 3 rows at odd offsets. Byte = f(row, column).
+fn fixture(directory: &Path) -> Layout {
+    let byte = |row: u64, column: usize, part: u8| (row * 7 + column as u64) as u8 ^ part << 7;
+    let rows_of = |rows: std::ops::Range<u64>, width: usize, part: u8| -> Vec<u8> {
+        rows.flat_map(|row| (0..width).map(move |column| byte(row, column, part))).collect()
+    };
+    let first = [&b"xyz"[..], &rows_of(0..4, 5, 0), &rows_of(8..11, 5, 0), &rows_of(0..4, 2, 1)].concat();
+    let second = [&b"q"[..], &rows_of(4..11, 2, 1), &rows_of(4..8, 5, 0)].concat();
+    let files = vec![directory.join("a"), directory.join("b")];
+    fs::write(&files[0], first).unwrap();
+    fs::write(&files[1], second).unwrap();
+    // Long ago: a change within one tick of the file system's clock would go unnoticed.
+    for file in &files {
+        let file = fs::OpenOptions::new().write(true).open(file).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000)).unwrap();
+    }
+    let segment = |shard, file, first_row, rows, offset| Segment { shard, file, first_row, rows, offset };
+    let values = vec![segment(0, 0, 0, 4, 3), segment(1, 1, 4, 4, 15), segment(2, 0, 8, 3, 23)];
+    let scales = vec![segment(0, 0, 0, 4, 38), segment(1, 1, 4, 4, 1), segment(2, 1, 8, 3, 9)];
+    Layout { files, rows: 11, parts: vec![Part { width: 5, segments: values }, Part { width: 2, segments: scales }] }
+}
+
+fn collect(reader: &dyn Reader, layout: &Layout, ids: &[i64]) -> Result<Vec<Vec<u8>>, ReadError> {
+    let mut rows = vec![Vec::new(); ids.len()];
+    reader.read(&ReadPlan::new(layout, ids).unwrap(), &mut |position, row| {
+        assert!(rows[position].is_empty(), "a position came twice");
+        rows[position] = [row.values, row.scales].concat();
+    })?;
+    Ok(rows)
+}
+
+fn readers(layout: &Layout) -> Vec<Box<dyn Reader>> {
+    vec![Box::new(MappedReader::open(layout).unwrap()), Box::new(PositionalReader::open(layout).unwrap())]
+}
+
+#[test]
+fn every_reader_returns_every_row_in_the_order_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = fixture(directory.path());
+    let ids: Vec<i64> = (0..11).rev().chain([3, 3, 10, 0]).cycle().take(101).collect();
+    for reader in readers(&layout) {
+        let rows = collect(&*reader, &layout, &ids).unwrap();
+        for (&id, row) in ids.iter().zip(rows) {
+            let expected: Vec<u8> = (0..5u64)
+                .map(|column| (id as u64 * 7 + column) as u8)
+                .chain((0..2u64).map(|column| (id as u64 * 7 + column) as u8 ^ 0x80))
+                .collect();
+            assert_eq!(row, expected, "row {id} by {}", reader.name());
+        }
+    }
+}
+
+#[test]
+fn ids_out_of_range_never_reach_a_reader() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = fixture(directory.path());
+    for id in [-1, 11, i64::MIN, i64::MAX] {
+        assert_eq!(ReadPlan::new(&layout, &[0, id, 1]).unwrap_err(), id);
+    }
+}
+
+#[test]
+fn a_truncated_file_fails_every_batch_until_it_is_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = fixture(directory.path());
+    let readers = readers(&layout);
+    let whole = fs::read(&layout.files[1]).unwrap();
+    fs::OpenOptions::new().write(true).open(&layout.files[1]).unwrap().set_len(0).unwrap();
+    for reader in &readers {
+        for _ in 0..2 {
+            let error = collect(&**reader, &layout, &[0, 5]).unwrap_err();
+            assert!(error.to_string().contains("b' was truncated (35 bytes missing)"), "{error}");
+        }
+    }
+    // Written again it is another content, even at the old length.
+    fs::write(&layout.files[1], whole).unwrap();
+    assert!(collect(&*readers[0], &layout, &[0]).unwrap_err().to_string().contains("was modified"));
+}
+
+#[test]
+fn a_replaced_or_removed_file_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = fixture(directory.path());
+    let readers = readers(&layout);
+    let other = directory.path().join("other");
+    fs::copy(&layout.files[0], &other).unwrap();
+    fs::rename(&other, &layout.files[0]).unwrap();
+    for reader in &readers {
+        let error = collect(&**reader, &layout, &[5]).unwrap_err();
+        assert!(error.to_string().contains("a' was replaced"), "{error}");
+    }
+    fs::remove_file(&layout.files[0]).unwrap();
+    for reader in &readers {
+        assert!(collect(&**reader, &layout, &[5]).unwrap_err().to_string().contains("has disappeared"));
+    }
+}
+
+#[test]
+fn reading_does_not_count_as_a_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = fixture(directory.path());
+    for reader in readers(&layout) {
+        fs::read(&layout.files[0]).unwrap();
+        assert!(collect(&*reader, &layout, &[1, 2]).is_ok());
+    }
+}

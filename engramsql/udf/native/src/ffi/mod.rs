@@ -1,0 +1,27 @@
+//! The boundary to DuckDB's C API: the only modules with `unsafe` code.
+//!
+//! What they hand out is safe: vectors know their type and length, callbacks run under [`guard`], boxed state is freed
+//! by destructors that cannot unwind.
+
+#![allow(unsafe_code)]
+
+mod entry;
+mod guard;
+mod input;
+mod output;
+mod replacement;
+mod scalar;
+#[cfg(unix)]
+mod static_link;
+mod sys;
+mod table_function;
+mod types;
+mod value;
+
+pub use entry::Registrar;
+pub use input::{Chunk, IntFault, Integer, Vector};
+pub use output::{ListEntry, OutVector};
+pub use scalar::{Overload, Scalar, ScalarArguments};
+pub use table_function::{Arguments, Columns, OutChunk, TableFunction};
+pub use types::{Column, Parameter, Type};
+pub use value::Value;

@@ -1,0 +1,166 @@
+//! Single values: constants and parameters.
+
+use super::input::Vector;
+use super::sys::*;
+use super::types::{LogicalType, Type};
+use crate::error::{Error, Result};
+use std::ffi::CStr;
+
+/// One SQL value, readable through the same code as a vector of one row.
+pub struct Value {
+    raw: duckdb_value,
+    ty: Type,
+    /// A vector of one row that refers to the value; null for an untyped NULL.
+    vector: duckdb_vector,
+}
+
+impl Value {
+    /// Takes over `raw`; a null pointer is "no value".
+    ///
+    /// # Safety
+    /// `raw` is null or a live value that nobody else frees.
+    pub(super) unsafe fn new(raw: duckdb_value) -> Option<Value> {
+        if raw.is_null() {
+            return None;
+        }
+        // SAFETY: live by contract. The value's type belongs to the value and is not freed. Reading a list through a
+        // vector converts it at once, where the value functions copy every element.
+        unsafe {
+            let logical = duckdb_get_value_type(raw);
+            let ty = Type::read(logical);
+            let mut vector = std::ptr::null_mut();
+            if ty != Type::Null {
+                vector = duckdb_create_vector(logical, 1);
+                duckdb_vector_reference_value(vector, raw);
+            }
+            Some(Value { raw, ty, vector })
+        }
+    }
+
+    /// Type of the value.
+    pub fn ty(&self) -> &Type {
+        &self.ty
+    }
+
+    /// Whether it is NULL.
+    pub fn is_null(&self) -> bool {
+        // SAFETY: live until drop.
+        unsafe { duckdb_is_null_value(self.raw) }
+    }
+
+    /// The value as a vector of one row; `None` for an untyped NULL.
+    pub fn vector(&self) -> Option<Vector<'_>> {
+        if self.vector.is_null() {
+            return None;
+        }
+        // SAFETY: the vector lives as long as self and has one row.
+        Some(unsafe { Vector::new(self.vector, 1) })
+    }
+
+    /// A text argument; `None` for NULL.
+    pub fn text(&self, what: &str) -> Result<Option<String>> {
+        match self.vector() {
+            _ if self.is_null() => Ok(None),
+            Some(vector) if *vector.ty() == Type::Text => Ok(Some(vector.text(0)?.to_owned())),
+            _ => Err(Error::argument(format!("{what} must be text, got {} {self}", self.ty))),
+        }
+    }
+
+    /// An integer argument; `None` for NULL.
+    pub fn integer(&self, what: &str) -> Result<Option<i64>> {
+        let wrong = || Error::argument(format!("{what} must be a 64-bit integer, got {} {self}", self.ty));
+        match self.vector() {
+            _ if self.is_null() => Ok(None),
+            Some(vector) if matches!(vector.ty(), Type::Int(_)) => {
+                let mut out = Vec::new();
+                vector.append_ints(0..1, &mut out, &mut |_| Ok(())).map_err(|_| wrong())?;
+                Ok(out.first().copied())
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    /// A BOOLEAN argument that is not NULL.
+    pub fn boolean(&self, what: &str) -> Result<bool> {
+        match self.vector() {
+            Some(vector) if *vector.ty() == Type::Boolean && !self.is_null() => Ok(vector.boolean(0)),
+            _ => Err(Error::argument(format!("{what} must be true or false, got {self}"))),
+        }
+    }
+
+    /// A DOUBLE argument; `None` for NULL.
+    pub fn double(&self, what: &str) -> Result<Option<f64>> {
+        match self.vector() {
+            _ if self.is_null() => Ok(None),
+            Some(vector) if *vector.ty() == Type::Double => Ok(Some(vector.double(0))),
+            _ => Err(Error::argument(format!("{what} must be a number, got {} {self}", self.ty))),
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    /// The value as SQL shows it, cut where it gets long.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // SAFETY: live until drop; the text is a C string that duckdb_free frees.
+        let text = unsafe {
+            let raw = duckdb_value_to_string(self.raw);
+            if raw.is_null() {
+                return Ok(());
+            }
+            let text = CStr::from_ptr(raw).to_string_lossy().into_owned();
+            duckdb_free(raw.cast());
+            text
+        };
+        match text.char_indices().nth(60) {
+            None => f.write_str(&text),
+            Some((end, _)) => write!(f, "{}...", &text[..end]),
+        }
+    }
+}
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        // SAFETY: both are owned and freed once; the vector refers to the value and goes first.
+        unsafe {
+            if !self.vector.is_null() {
+                duckdb_destroy_vector(&mut self.vector);
+            }
+            duckdb_destroy_value(&mut self.raw);
+        }
+    }
+}
+
+/// A VARCHAR value, for a replacement scan's argument.
+pub(super) fn varchar(text: &str) -> duckdb_value {
+    // SAFETY: DuckDB copies `len` bytes.
+    unsafe { duckdb_create_varchar_length(text.as_ptr().cast(), text.len() as idx_t) }
+}
+
+/// The value an expression folds to, or `None` if it is no constant.
+///
+/// # Safety
+/// Both are live.
+pub(super) unsafe fn fold(context: duckdb_client_context, expression: duckdb_expression) -> Option<Value> {
+    // SAFETY: live by contract; the error data is freed here, the value by Value.
+    unsafe {
+        if !duckdb_expression_is_foldable(expression) {
+            return None;
+        }
+        let mut value = std::ptr::null_mut();
+        let mut error = duckdb_expression_fold(context, expression, &mut value);
+        let failed = duckdb_error_data_has_error(error);
+        duckdb_destroy_error_data(&mut error);
+        let value = Value::new(value);
+        // An expression that fails to fold fails again, with its own message, when it runs.
+        if failed { None } else { value }
+    }
+}
+
+/// Type of an expression.
+///
+/// # Safety
+/// `expression` is live.
+pub(super) unsafe fn type_of(expression: duckdb_expression) -> Type {
+    // SAFETY: live by contract; the type is freed by LogicalType.
+    unsafe { LogicalType(duckdb_expression_return_type(expression)).describe() }
+}

@@ -1,0 +1,120 @@
+//! `CALL engram_attach(...)`, `engram_register(...)`, `engram_drop(...)`: the catalog, changed from SQL.
+//!
+//! Binding only reads arguments; the change happens once, when the statement runs. The result is one row per table
+//! touched.
+
+use super::catalog::{TABLE_COLUMNS, table_cells};
+use super::listing::{Cell, Listing};
+use crate::error::{Error, Result};
+use crate::ffi::{Arguments, Column, Parameter};
+use engram_engine::catalog::{RegisterOptions, Session};
+use std::path::{Path, PathBuf};
+
+/// `engram_attach(dir [, read_only := true])`.
+pub struct Attach;
+
+impl Listing for Attach {
+    const NAME: &'static str = "engram_attach";
+    const PARAMETERS: &'static [Parameter] = &[Parameter::Text];
+    const NAMED: &'static [(&'static str, Parameter)] = &[("read_only", Parameter::Boolean)];
+    const COLUMNS: &'static [(&'static str, Column)] = TABLE_COLUMNS;
+    type Arguments = (PathBuf, bool);
+
+    fn bind(_session: &Session, arguments: &Arguments<'_>) -> Result<(PathBuf, bool)> {
+        let read_only = match arguments.named("read_only") {
+            Some(value) => value.boolean("read_only")?,
+            None => false,
+        };
+        Ok((arguments.text(0, "dir")?.into(), read_only))
+    }
+
+    fn rows(session: &Session, (dir, read_only): &(PathBuf, bool)) -> Result<Vec<Vec<Cell>>> {
+        session.attach(dir, *read_only)?;
+        Ok(session.tables()?.into_iter().map(table_cells).collect())
+    }
+}
+
+/// `engram_register(name, source [, spec :=, format :=, ...])`.
+pub struct Register;
+
+/// Arguments of a registration.
+pub struct Registration {
+    name: String,
+    source: String,
+    options: RegisterOptions,
+}
+
+impl Listing for Register {
+    const NAME: &'static str = "engram_register";
+    const PARAMETERS: &'static [Parameter] = &[Parameter::Text, Parameter::Text];
+    const NAMED: &'static [(&'static str, Parameter)] = &[
+        ("spec", Parameter::Text),
+        ("format", Parameter::Text),
+        ("scale", Parameter::Double),
+        ("width", Parameter::Any),
+        ("rows_per_shard", Parameter::Any),
+        ("layer", Parameter::Any),
+        ("tokenizer", Parameter::Text),
+    ];
+    const COLUMNS: &'static [(&'static str, Column)] = TABLE_COLUMNS;
+    type Arguments = Registration;
+
+    fn bind(_session: &Session, arguments: &Arguments<'_>) -> Result<Registration> {
+        let text =
+            |name: &str| -> Result<Option<String>> { arguments.named(name).map_or(Ok(None), |value| value.text(name)) };
+        let scale = match arguments.named("scale") {
+            Some(value) => value.double("scale")?.map(|scale| scale as f32),
+            None => None,
+        };
+        Ok(Registration {
+            name: arguments.text(0, "name")?,
+            source: arguments.text(1, "source")?,
+            options: RegisterOptions {
+                spec: text("spec")?,
+                format: text("format")?,
+                scale,
+                width: count(arguments, "width")?,
+                rows_per_shard: count(arguments, "rows_per_shard")?,
+                tokenizer: text("tokenizer")?.map(PathBuf::from),
+                layer: count(arguments, "layer")?,
+            },
+        })
+    }
+
+    fn rows(session: &Session, arguments: &Registration) -> Result<Vec<Vec<Cell>>> {
+        let added = session.register(&arguments.name, Path::new(&arguments.source), &arguments.options)?;
+        Ok(added.into_iter().map(table_cells).collect())
+    }
+}
+
+/// A named argument that counts something.
+fn count<T: TryFrom<i64>>(arguments: &Arguments<'_>, name: &str) -> Result<Option<T>> {
+    let Some(value) = arguments.named(name) else {
+        return Ok(None);
+    };
+    let Some(number) = value.integer(name)? else {
+        return Ok(None);
+    };
+    match T::try_from(number) {
+        Ok(count) => Ok(Some(count)),
+        Err(_) => Err(Error::argument(format!("{name} cannot be {number}"))),
+    }
+}
+
+/// `engram_drop(name)`.
+pub struct Drop;
+
+impl Listing for Drop {
+    const NAME: &'static str = "engram_drop";
+    const PARAMETERS: &'static [Parameter] = &[Parameter::Text];
+    const COLUMNS: &'static [(&'static str, Column)] = TABLE_COLUMNS;
+    type Arguments = String;
+
+    fn bind(_session: &Session, arguments: &Arguments<'_>) -> Result<String> {
+        arguments.text(0, "name")
+    }
+
+    fn rows(session: &Session, name: &String) -> Result<Vec<Vec<Cell>>> {
+        Ok(vec![table_cells(session.drop_table(name)?)])
+    }
+}

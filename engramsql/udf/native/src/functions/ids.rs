@@ -1,0 +1,100 @@
+//! Row ids and token ids from SQL integers of any type, exact or refused.
+
+use crate::error::{Error, Result};
+use crate::ffi::{IntFault, Integer, Type, Value, Vector};
+use engram_engine::Table;
+use engram_engine::spec::SpecError;
+use std::ops::Range;
+
+/// What an argument holds, for error texts.
+pub const ROW_IDS: &str = "row ids";
+/// What an argument holds, for error texts.
+pub const TOKENS: &str = "token ids";
+/// What an argument holds, for error texts.
+pub const HISTORY: &str = "history token ids";
+
+fn is_integer(ty: &Type) -> bool {
+    matches!(ty, Type::Int(_) | Type::Null | Type::Unresolved)
+}
+
+/// An integer argument: any integer type, or NULL.
+pub fn check_integer(what: &str, ty: &Type, value: Option<&Value>) -> Result<()> {
+    if is_integer(ty) {
+        return Ok(());
+    }
+    Err(refusal(what, "integers", ty, value))
+}
+
+/// A list argument: elements of any integer type, or NULL.
+pub fn check_list(what: &str, ty: &Type, value: Option<&Value>) -> Result<()> {
+    match ty {
+        Type::Null | Type::Unresolved => Ok(()),
+        _ => match ty.element() {
+            Some(element) if is_integer(element) => Ok(()),
+            Some(element) if element.element().is_none() => Err(refusal(what, "integers", element, value)),
+            _ => Err(refusal(what, "a list of integers", ty, value)),
+        },
+    }
+}
+
+fn refusal(what: &str, wanted: &str, ty: &Type, value: Option<&Value>) -> Error {
+    Error::argument(match value {
+        Some(value) if value.ty() == ty => {
+            format!("{what} must be {wanted}, got {ty} {value}")
+        }
+        Some(value) => format!("{what} must be {wanted}, got {ty} in {value}"),
+        None => format!("{what} must be {wanted}, got {ty}"),
+    })
+}
+
+/// The engine's error for a row id that int64 cannot hold.
+pub fn row_id_fault(table: &Table, fault: IntFault) -> Error {
+    match fault {
+        IntFault::Refused(error) => error,
+        IntFault::TooLarge { value, .. } => match value {
+            Integer::Signed(id) => table.out_of_range(id).into(),
+            Integer::Huge(id) => Error::argument(format!(
+                "row id {id} is out of range: table '{}' has {} rows",
+                table.name(),
+                table.rows()
+            )),
+        },
+    }
+}
+
+/// Appends the token ids of `range`; NULL and ids outside int64 are refused with their position in the list.
+pub fn append_tokens(
+    what: &str,
+    elements: &Vector<'_>,
+    range: Range<usize>,
+    vocab_size: u64,
+    out: &mut Vec<i64>,
+) -> Result<()> {
+    let mut refuse = |position: usize| Err(Error::argument(format!("{what}: the one at position {position} is NULL")));
+    elements.append_ints(range, out, &mut refuse).map_err(|fault| match fault {
+        IntFault::Refused(error) => error,
+        IntFault::TooLarge { index, value } => match value {
+            Integer::Signed(token) if what == HISTORY => {
+                SpecError::HistoryOutOfVocabulary { token, position: index, vocab_size }.into()
+            }
+            Integer::Signed(token) => SpecError::TokenOutOfVocabulary { token, position: index, vocab_size }.into(),
+            Integer::Huge(token) => {
+                Error::argument(format!("{what}: {token} at position {index} is outside the vocabulary"))
+            }
+        },
+    })
+}
+
+/// The token ids of a list value; empty for NULL.
+pub fn tokens_of(what: &str, value: &Value, vocab_size: u64) -> Result<Vec<i64>> {
+    check_list(what, value.ty(), Some(value))?;
+    let mut out = Vec::new();
+    if let Some(vector) = value.vector()
+        && !vector.is_null(0)
+    {
+        let elements = vector.elements();
+        let range = vector.list(0, &elements);
+        append_tokens(what, &elements, range, vocab_size, &mut out)?;
+    }
+    Ok(out)
+}

@@ -1,0 +1,34 @@
+//! Optional positional arguments for table functions.
+//!
+//! DuckDB's C API cannot overload a table function, and named arguments are all it offers for optional ones. Macros
+//! with default values accept both. They live in a schema of a database, so they are made only where the default
+//! database is in memory: a user's database file is never written to.
+
+use crate::error::Result;
+use crate::ffi::Registrar;
+
+/// Name under which the macro `engram_scan` calls the native function.
+pub const SCAN: &str = "_engram_scan";
+/// Name under which the macro `engram_embeddings` calls the native function.
+pub const EMBEDDINGS: &str = "_engram_embeddings";
+
+const DEFAULT_IS_IN_MEMORY: &str = "SELECT 1 FROM duckdb_databases() \
+     WHERE database_name = current_database() AND path IS NULL AND NOT internal AND NOT readonly";
+
+const MACROS: &[&str] = &[
+    "CREATE OR REPLACE MACRO main.engram_scan(\"table\", first := NULL, count := NULL) AS TABLE \
+     (FROM _engram_scan(\"table\", first := first, count := count))",
+    "CREATE OR REPLACE MACRO main.engram_embeddings(\"table\", tokens, history := NULL) AS TABLE \
+     (FROM _engram_embeddings(\"table\", tokens, history := history))",
+];
+
+/// Creates the macros if the default database is in memory.
+pub fn create(registrar: &Registrar) -> Result<()> {
+    if registrar.query(DEFAULT_IS_IN_MEMORY)? == 0 {
+        return Ok(());
+    }
+    for sql in MACROS {
+        registrar.query(sql)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! The SQL functions, one module per topic. No `unsafe` here.
+
+mod catalog;
+mod changes;
+mod decode;
+mod embeddings;
+mod fetch;
+mod gather;
+mod ids;
+mod listing;
+mod macros;
+mod registry;
+mod rowids;
+mod scalars;
+mod scan;
+mod tables;
+mod write;
+
+use crate::error::Result;
+use crate::ffi::Registrar;
+use listing::Listed;
+
+/// Registers every function in the database that is loading the extension.
+pub fn register(registrar: &Registrar) -> Result<()> {
+    registrar.scalar::<rowids::RowIds>()?;
+    registrar.scalar::<rowids::RowIdsWithHistory>()?;
+    registrar.scalar::<scalars::Row>()?;
+    registrar.scalar::<scalars::VectorOf>()?;
+    registrar.scalar::<scalars::EmbeddingOf>()?;
+    registrar.scalar::<decode::Decode>()?;
+
+    registrar.table::<fetch::Fetch>()?;
+    registrar.table::<scan::Scan>()?;
+    registrar.table::<embeddings::Embeddings>()?;
+    // The macros that allow optional positional arguments call these; a macro cannot call the function it shadows.
+    registrar.table_as::<scan::Scan>(macros::SCAN)?;
+    registrar.table_as::<embeddings::Embeddings>(macros::EMBEDDINGS)?;
+
+    registrar.table::<Listed<catalog::Tables>>()?;
+    registrar.table::<Listed<catalog::Views>>()?;
+    registrar.table::<Listed<catalog::Shards>>()?;
+    registrar.table::<Listed<catalog::Heads>>()?;
+    registrar.table::<Listed<registry::Functions>>()?;
+    registrar.table::<Listed<changes::Attach>>()?;
+    registrar.table::<Listed<changes::Register>>()?;
+    registrar.table::<Listed<changes::Drop>>()?;
+
+    registrar.relations(macros::SCAN);
+    macros::create(registrar)
+}

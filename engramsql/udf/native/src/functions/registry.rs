@@ -1,0 +1,166 @@
+//! `engram_functions()`: every SQL function with its signature, what it does, and an example.
+
+use super::listing::{Cell, Listing};
+use crate::error::Result;
+use crate::ffi::{Arguments, Column};
+use engram_engine::catalog::Session;
+
+/// One SQL function.
+struct Entry {
+    name: &'static str,
+    /// "scalar" or "table".
+    kind: &'static str,
+    signature: &'static str,
+    description: &'static str,
+    example: &'static str,
+}
+
+const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "rowids_for_seq",
+        kind: "scalar",
+        signature: "rowids_for_seq(tokens) | (table, tokens) | (table, tokens, history) -> BIGINT[][]",
+        description: "Row ids of each token (tokens x heads) under the table's spec, or the released Qwen PLE spec; history = tokens before, newest last.",
+        example: "SELECT rowids_for_seq('ple', [248044, 1000, 99999, 42])",
+    },
+    Entry {
+        name: "rowids_for_seq_with_history",
+        kind: "scalar",
+        signature: "rowids_for_seq_with_history(table, history, tokens) -> BIGINT[][]",
+        description: "The same as rowids_for_seq(table, tokens, history).",
+        example: "SELECT rowids_for_seq_with_history('ple', [248044, 1000], [99999, 42])",
+    },
+    Entry {
+        name: "engram_row",
+        kind: "scalar",
+        signature: "engram_row(table, rowid) -> BLOB",
+        description: "Stored bytes of one row; NULL for a NULL id.",
+        example: "SELECT engram_row('ple', 7)",
+    },
+    Entry {
+        name: "engram_vector",
+        kind: "scalar",
+        signature: "engram_vector(table, rowid) -> FLOAT[]",
+        description: "Decoded values of one row; NULL for a NULL id.",
+        example: "SELECT engram_vector('ple', 7)",
+    },
+    Entry {
+        name: "engram_e_t",
+        kind: "scalar",
+        signature: "engram_e_t(table, rowids) -> FLOAT[]",
+        description: "Decoded rows of one token's row ids, concatenated in the order given; NULL if the list or an id in it is NULL.",
+        example: "SELECT engram_e_t('ple', rowids_for_seq('ple', [42])[1])",
+    },
+    Entry {
+        name: "engram_decode",
+        kind: "scalar",
+        signature: "engram_decode(blob, format [, scale]) -> FLOAT[]",
+        description: "Values of a row's bytes under a named value format.",
+        example: "SELECT engram_decode('\\x3C\\xC0'::BLOB, 'fp8_e4m3', 0.5)",
+    },
+    Entry {
+        name: "engram_fetch",
+        kind: "table",
+        signature: "engram_fetch(table, rowids BIGINT[] or BIGINT[][]) -> (ord, token, head, rowid, embedding, row)",
+        description: "One row per id, in the order given, duplicates kept; only selected columns are read. token is the inner list's index.",
+        example: "SELECT * FROM engram_fetch('ple', rowids_for_seq('ple', [248044, 42]))",
+    },
+    Entry {
+        name: "engram_embeddings",
+        kind: "table",
+        signature: "engram_embeddings(table, tokens [, history]) -> (token, token_id, e_t)",
+        description: "e_t of every token of a sequence. In a database file write the optional argument as history := [...].",
+        example: "SELECT token, e_t FROM engram_embeddings('ple', [248044, 42])",
+    },
+    Entry {
+        name: "engram_scan",
+        kind: "table",
+        signature: "engram_scan(table [, first, count]) -> (rowid, head, embedding, row)",
+        description: "Rows in id order, by several threads. In a database file write the optional arguments as first := ..., count := ....",
+        example: "SELECT head, count(*) FROM engram_scan('ple') GROUP BY head",
+    },
+    Entry {
+        name: "engram_tables",
+        kind: "table",
+        signature: "engram_tables() -> (name, spec, layer, rows, dim, format, row_bytes, heads, shards, bytes, source, in_place, verified_at)",
+        description: "The registered tables.",
+        example: "SELECT name, rows FROM engram_tables()",
+    },
+    Entry {
+        name: "engram_views",
+        kind: "table",
+        signature: "engram_views() -> (name, kind, sql)",
+        description: "The views kept in the catalog.",
+        example: "SELECT name, kind FROM engram_views()",
+    },
+    Entry {
+        name: "engram_shards",
+        kind: "table",
+        signature: "engram_shards(table) -> (shard, file, first_row, rows, offset, bytes, present, resident_bytes)",
+        description: "Where the rows of a table lie, one line per extent.",
+        example: "SELECT file, sum(bytes) FROM engram_shards('ple') GROUP BY file",
+    },
+    Entry {
+        name: "engram_heads",
+        kind: "table",
+        signature: "engram_heads(table) -> (head, ngram_order, size, first_row, rows)",
+        description: "The heads of a table's spec and the rows they reach.",
+        example: "SELECT * FROM engram_heads('ple')",
+    },
+    Entry {
+        name: "engram_functions",
+        kind: "table",
+        signature: "engram_functions() -> (name, kind, signature, description, example)",
+        description: "This list.",
+        example: "SELECT name, signature FROM engram_functions()",
+    },
+    Entry {
+        name: "engram_attach",
+        kind: "table",
+        signature: "CALL engram_attach(dir [, read_only := true])",
+        description: "Points the session at a database directory; tables held in memory are dropped. Returns its tables.",
+        example: "CALL engram_attach('mydb')",
+    },
+    Entry {
+        name: "engram_register",
+        kind: "table",
+        signature: "CALL engram_register(name, source [, spec :=, format :=, scale :=, width :=, rows_per_shard :=, layer :=, tokenizer :=])",
+        description: "Registers a checkpoint or store under a name; reads headers only. Returns the tables added.",
+        example: "CALL engram_register('ple', '/models/Qwen3.8-Flash-Next')",
+    },
+    Entry {
+        name: "engram_drop",
+        kind: "table",
+        signature: "CALL engram_drop(name)",
+        description: "Forgets a table; its source stays as it is. Returns what was dropped.",
+        example: "CALL engram_drop('ple')",
+    },
+];
+
+/// The table function.
+pub struct Functions;
+
+impl Listing for Functions {
+    const NAME: &'static str = "engram_functions";
+    const COLUMNS: &'static [(&'static str, Column)] = &[
+        ("name", Column::Text),
+        ("kind", Column::Text),
+        ("signature", Column::Text),
+        ("description", Column::Text),
+        ("example", Column::Text),
+    ];
+    type Arguments = ();
+
+    fn bind(_session: &Session, _arguments: &Arguments<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(_session: &Session, _arguments: &()) -> Result<Vec<Vec<Cell>>> {
+        Ok(ENTRIES
+            .iter()
+            .map(|entry| {
+                [entry.name, entry.kind, entry.signature, entry.description, entry.example].map(Cell::from).to_vec()
+            })
+            .collect())
+    }
+}

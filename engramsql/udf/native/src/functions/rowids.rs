@@ -1,0 +1,243 @@
+//! `rowids_for_seq`: the row ids that a token sequence looks up.
+
+use super::ids;
+use super::tables::{Resolver, TableArgument};
+use crate::error::Result;
+use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector};
+use engram_engine::catalog::Session;
+use engram_engine::spec::{Sequence, Spec};
+use std::sync::{Arc, OnceLock};
+
+/// `rowids_for_seq(tokens)`, `(table, tokens)`, `(table, tokens, history)`.
+pub struct RowIds;
+
+/// `rowids_for_seq_with_history(table, history, tokens)`.
+pub struct RowIdsWithHistory;
+
+/// Which argument is what.
+pub struct Bound {
+    table: Option<TableArgument>,
+    tokens: usize,
+    history: Option<usize>,
+}
+
+/// Tables and scratch memory of one thread.
+pub struct Local {
+    resolver: Resolver,
+    tokens: Vec<i64>,
+    history: Vec<i64>,
+}
+
+impl Scalar for RowIds {
+    const NAME: &'static str = "rowids_for_seq";
+    type Bound = Bound;
+    type Local = Local;
+
+    fn overloads() -> Vec<Overload> {
+        [
+            &[Parameter::Any] as &[_],
+            &[Parameter::Text, Parameter::Any],
+            &[Parameter::Text, Parameter::Any, Parameter::Any],
+        ]
+        .map(|parameters| Overload { parameters, result: Column::BigIntListList })
+        .to_vec()
+    }
+
+    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<Bound> {
+        match arguments.len() {
+            1 => bind(session, arguments, None, 0, None),
+            2 => bind(session, arguments, Some(0), 1, None),
+            _ => bind(session, arguments, Some(0), 1, Some(2)),
+        }
+    }
+
+    fn init(session: &Arc<Session>, bound: &Bound) -> Result<Local> {
+        init(session, bound)
+    }
+
+    fn call(
+        session: &Arc<Session>,
+        bound: &Bound,
+        local: &mut Local,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        call(session, bound, local, input, output)
+    }
+}
+
+impl Scalar for RowIdsWithHistory {
+    const NAME: &'static str = "rowids_for_seq_with_history";
+    type Bound = Bound;
+    type Local = Local;
+
+    fn overloads() -> Vec<Overload> {
+        vec![Overload {
+            parameters: &[Parameter::Text, Parameter::Any, Parameter::Any],
+            result: Column::BigIntListList,
+        }]
+    }
+
+    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<Bound> {
+        bind(session, arguments, Some(0), 2, Some(1))
+    }
+
+    fn init(session: &Arc<Session>, bound: &Bound) -> Result<Local> {
+        init(session, bound)
+    }
+
+    fn call(
+        session: &Arc<Session>,
+        bound: &Bound,
+        local: &mut Local,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        call(session, bound, local, input, output)
+    }
+}
+
+fn bind(
+    session: &Session,
+    arguments: &ScalarArguments<'_>,
+    table: Option<usize>,
+    tokens: usize,
+    history: Option<usize>,
+) -> Result<Bound> {
+    let check = |what, index| {
+        let value = arguments.constant(index);
+        ids::check_list(what, &arguments.ty(index), value.as_ref())
+    };
+    check(ids::TOKENS, tokens)?;
+    if let Some(index) = history {
+        check(ids::HISTORY, index)?;
+    }
+    let table = match table {
+        Some(index) => Some(TableArgument::bind(session, arguments, index)?),
+        None => None,
+    };
+    if let Some(TableArgument::Constant(name)) = &table {
+        session.table(name)?.require_spec()?;
+    }
+    Ok(Bound { table, tokens, history })
+}
+
+fn init(session: &Session, bound: &Bound) -> Result<Local> {
+    let none = TableArgument::PerRow;
+    let table = bound.table.as_ref().unwrap_or(&none);
+    Ok(Local { resolver: table.resolve(session)?, tokens: Vec::new(), history: Vec::new() })
+}
+
+/// The released spec; deriving its primes takes long enough to do it once.
+fn released() -> Result<&'static Spec> {
+    static SPEC: OnceLock<Spec> = OnceLock::new();
+    if SPEC.get().is_none() {
+        let _ = SPEC.set(Spec::released_qwen_ple()?);
+    }
+    SPEC.get().ok_or_else(|| crate::error::Error::argument("the released spec is unavailable"))
+}
+
+/// A list argument and its elements; `None` if every row is NULL.
+struct Lists<'a> {
+    lists: &'a Vector<'a>,
+    elements: Vector<'a>,
+}
+
+impl<'a> Lists<'a> {
+    fn new(lists: &'a Vector<'a>) -> Option<Lists<'a>> {
+        if *lists.ty() == Type::Null {
+            return None;
+        }
+        let elements = lists.elements();
+        Some(Lists { lists, elements })
+    }
+
+    fn range(&self, row: usize) -> std::ops::Range<usize> {
+        self.lists.list(row, &self.elements)
+    }
+}
+
+fn call(
+    session: &Arc<Session>,
+    bound: &Bound,
+    local: &mut Local,
+    input: &Chunk<'_>,
+    output: &mut OutVector<'_>,
+) -> Result<()> {
+    let rows = input.len();
+    let token_lists = input.column(bound.tokens)?;
+    ids::check_list(ids::TOKENS, token_lists.ty(), None)?;
+    let history_lists = match bound.history {
+        Some(index) => Some(input.column(index)?),
+        None => None,
+    };
+    if let Some(history) = &history_lists {
+        ids::check_list(ids::HISTORY, history.ty(), None)?;
+    }
+    let names = match bound.table {
+        Some(_) => Some(input.column(0)?),
+        None => None,
+    };
+    let tokens = Lists::new(&token_lists);
+    let history = history_lists.as_ref().map(Lists::new);
+
+    // First pass: what goes where. A row is (row, table); the others are NULL.
+    let mut plan: Vec<(usize, usize)> = Vec::with_capacity(rows);
+    let (mut lists, mut values) = (0, 0);
+    for row in 0..rows {
+        let null = token_lists.is_null(row) || history_lists.as_ref().is_some_and(|list| list.is_null(row));
+        let (false, Some(tokens)) = (null, &tokens) else {
+            output.set_null(row);
+            continue;
+        };
+        let table = match (&bound.table, &names) {
+            (Some(argument), Some(names)) => local.resolver.of_row(session, argument, names, row)?,
+            _ => 0,
+        };
+        let heads = spec_at(bound, &local.resolver, table)?.heads();
+        let len = tokens.range(row).len();
+        lists += len;
+        values += len * heads;
+        plan.push((row, table));
+    }
+
+    let (inner, mut out) = output.nested_elements(lists, values)?;
+    let (mut list, mut value) = (0, 0);
+    for &(row, table) in &plan {
+        let Some(tokens) = &tokens else { continue };
+        let spec = spec_at(bound, &local.resolver, table)?;
+        local.tokens.clear();
+        local.history.clear();
+        let vocab = spec.vocab_size();
+        ids::append_tokens(ids::TOKENS, &tokens.elements, tokens.range(row), vocab, &mut local.tokens)?;
+        if let Some(Some(history)) = &history {
+            ids::append_tokens(ids::HISTORY, &history.elements, history.range(row), vocab, &mut local.history)?;
+        }
+        let heads = spec.heads();
+        let (part, rest) = out.split_at_mut(local.tokens.len() * heads);
+        out = rest;
+        spec.rowids_into(Sequence::new(&local.tokens).with_history(&local.history), part)?;
+        for _ in 0..local.tokens.len() {
+            inner[list] = ListEntry { offset: value as u64, length: heads as u64 };
+            list += 1;
+            value += heads;
+        }
+    }
+
+    let entries = output.values::<ListEntry>(rows);
+    entries.fill(ListEntry { offset: 0, length: 0 });
+    let mut offset = 0;
+    for (row, _) in plan {
+        let length = tokens.as_ref().map_or(0, |tokens| tokens.range(row).len()) as u64;
+        entries[row] = ListEntry { offset, length };
+        offset += length;
+    }
+    Ok(())
+}
+
+fn spec_at<'a>(bound: &Bound, resolver: &'a Resolver, table: usize) -> Result<&'a Spec> {
+    match bound.table {
+        Some(_) => Ok(resolver.table(table).require_spec()?),
+        None => released(),
+    }
+}

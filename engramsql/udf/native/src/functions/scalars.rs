@@ -1,0 +1,165 @@
+//! `engram_row`, `engram_vector`, `engram_e_t`: rows by id, as scalar functions.
+
+use super::gather::Gather;
+use super::ids;
+use super::tables::TableArgument;
+use crate::error::Result;
+use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
+use engram_engine::catalog::Session;
+use std::sync::Arc;
+
+const TABLE_AND_IDS: &[Parameter] = &[Parameter::Text, Parameter::Any];
+
+/// `engram_row(table, rowid)`.
+pub struct Row;
+
+/// Tables and scratch memory of one thread.
+pub struct RowLocal {
+    gather: Gather,
+    /// Only grows, so a chunk does not zero it again.
+    bytes: Vec<u8>,
+}
+
+impl Scalar for Row {
+    const NAME: &'static str = "engram_row";
+    type Bound = TableArgument;
+    type Local = RowLocal;
+
+    fn overloads() -> Vec<Overload> {
+        vec![Overload { parameters: TABLE_AND_IDS, result: Column::Blob }]
+    }
+
+    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
+        bind_id(session, arguments)
+    }
+
+    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<RowLocal> {
+        Ok(RowLocal { gather: Gather::new(session, bound)?, bytes: Vec::new() })
+    }
+
+    fn call(
+        session: &Arc<Session>,
+        bound: &TableArgument,
+        local: &mut RowLocal,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        let RowLocal { gather, bytes } = local;
+        gather.ids(session, bound, input, output)?;
+        for (table, batch) in gather.batches() {
+            let width = table.row_bytes();
+            let total = width * batch.ids.len();
+            if bytes.len() < total {
+                bytes.resize(total, 0);
+            }
+            let buffer = &mut bytes[..total];
+            table.fetch_into(&batch.ids, buffer)?;
+            output.assign_parts(buffer, batch.rows.iter().map(|(row, at)| (*row, at.start * width..at.end * width)));
+        }
+        Ok(())
+    }
+}
+
+/// `engram_vector(table, rowid)`.
+pub struct VectorOf;
+
+impl Scalar for VectorOf {
+    const NAME: &'static str = "engram_vector";
+    type Bound = TableArgument;
+    type Local = Gather;
+
+    fn overloads() -> Vec<Overload> {
+        vec![Overload { parameters: TABLE_AND_IDS, result: Column::FloatList }]
+    }
+
+    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
+        let bound = bind_id(session, arguments)?;
+        needs_format(session, &bound)?;
+        Ok(bound)
+    }
+
+    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Gather> {
+        Gather::new(session, bound)
+    }
+
+    fn call(
+        session: &Arc<Session>,
+        bound: &TableArgument,
+        gather: &mut Gather,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        gather.ids(session, bound, input, output)?;
+        decode(gather, input.len(), output)
+    }
+}
+
+/// `engram_e_t(table, rowids)`.
+pub struct EmbeddingOf;
+
+impl Scalar for EmbeddingOf {
+    const NAME: &'static str = "engram_e_t";
+    type Bound = TableArgument;
+    type Local = Gather;
+
+    fn overloads() -> Vec<Overload> {
+        vec![Overload { parameters: TABLE_AND_IDS, result: Column::FloatList }]
+    }
+
+    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
+        ids::check_list(ids::ROW_IDS, &arguments.ty(1), arguments.constant(1).as_ref())?;
+        let bound = TableArgument::bind(session, arguments, 0)?;
+        needs_format(session, &bound)?;
+        Ok(bound)
+    }
+
+    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Gather> {
+        Gather::new(session, bound)
+    }
+
+    fn call(
+        session: &Arc<Session>,
+        bound: &TableArgument,
+        gather: &mut Gather,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        gather.lists(session, bound, input, output)?;
+        decode(gather, input.len(), output)
+    }
+}
+
+fn bind_id(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
+    let ty = arguments.ty(1);
+    ids::check_integer(ids::ROW_IDS, &ty, arguments.constant(1).as_ref())?;
+    TableArgument::bind(session, arguments, 0)
+}
+
+fn needs_format(session: &Session, bound: &TableArgument) -> Result<()> {
+    if let TableArgument::Constant(name) = bound {
+        session.table(name)?.require_dim()?;
+    }
+    Ok(())
+}
+
+/// Decodes all batches straight into the output's elements; rows point at their part.
+fn decode(gather: &Gather, rows: usize, output: &mut OutVector<'_>) -> Result<()> {
+    let total = gather.total(|table| Ok(table.require_dim()?))?;
+    let mut rest = output.list_elements(total)?;
+    for (table, batch) in gather.batches() {
+        let (part, after) = rest.split_at_mut(batch.ids.len() * table.require_dim()?);
+        table.vectors_into(&batch.ids, part)?;
+        rest = after;
+    }
+    let entries = output.values::<ListEntry>(rows);
+    entries.fill(ListEntry { offset: 0, length: 0 });
+    let mut base = 0;
+    for (table, batch) in gather.batches() {
+        let dim = table.require_dim()?;
+        for (row, at) in &batch.rows {
+            entries[*row] = ListEntry { offset: (base + at.start * dim) as u64, length: (at.len() * dim) as u64 };
+        }
+        base += batch.ids.len() * dim;
+    }
+    Ok(())
+}

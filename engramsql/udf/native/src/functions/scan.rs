@@ -1,0 +1,134 @@
+//! `engram_scan(table [, first, count])`: rows in id order, read by several threads.
+
+use super::fetch::{grown, head};
+use super::tables::Pinned;
+use super::write;
+use crate::error::{Error, Result};
+use crate::ffi::{Arguments, Column, Columns, OutChunk, Parameter, TableFunction, Value};
+use engram_engine::Table;
+use engram_engine::catalog::Session;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Rows that a thread takes at once: enough that the counter costs nothing, few enough to share a small table.
+const BLOCK: u64 = 8 * 2048;
+/// More threads than any machine gives DuckDB.
+const MAX_THREADS: u64 = 1024;
+
+/// The table function.
+pub struct Scan;
+
+/// What to scan.
+pub struct Bound {
+    table: Pinned,
+    first: u64,
+    end: u64,
+    embedding: Column,
+}
+
+/// Progress of one execution.
+pub struct Global {
+    table: Arc<Table>,
+    /// First row of the next block.
+    next: AtomicU64,
+}
+
+/// The block a thread is at, and scratch memory that only grows.
+#[derive(Default)]
+pub struct Local {
+    at: u64,
+    end: u64,
+    ids: Vec<i64>,
+    bytes: Vec<u8>,
+}
+
+impl TableFunction for Scan {
+    const NAME: &'static str = "engram_scan";
+    const PARAMETERS: &'static [Parameter] = &[Parameter::Text];
+    const NAMED: &'static [(&'static str, Parameter)] = &[("first", Parameter::Any), ("count", Parameter::Any)];
+    type Bound = Bound;
+    type Global = Global;
+    type Local = Local;
+
+    fn bind(session: &Arc<Session>, arguments: &Arguments<'_>, columns: &mut Columns<'_>) -> Result<Bound> {
+        let table = Pinned::new(session, arguments.text(0, "table")?)?;
+        let (first, end) = range(table.table(), arguments)?;
+        let embedding = write::float_column(table.table().dim());
+        columns.add("rowid", Column::BigInt);
+        columns.add("head", Column::Integer);
+        columns.add("embedding", embedding);
+        columns.add("row", Column::Blob);
+        columns.cardinality(end - first);
+        Ok(Bound { table, first, end, embedding })
+    }
+
+    fn init(session: &Arc<Session>, bound: &Bound) -> Result<Global> {
+        Ok(Global { table: bound.table.current(session)?, next: AtomicU64::new(bound.first) })
+    }
+
+    fn max_threads(bound: &Bound) -> usize {
+        (bound.end - bound.first).div_ceil(BLOCK).clamp(1, MAX_THREADS) as usize
+    }
+
+    fn call(bound: &Bound, global: &Global, local: &mut Local, output: &mut OutChunk<'_>) -> Result<()> {
+        if local.at == local.end {
+            let next = global.next.fetch_add(BLOCK, Ordering::Relaxed);
+            local.at = next.min(bound.end);
+            local.end = next.saturating_add(BLOCK).min(bound.end);
+        }
+        let first = local.at;
+        let len = (local.end - first).min(output.capacity() as u64) as usize;
+        local.at += len as u64;
+        local.ids.clear();
+        // Row ids fit int64: a table's rows do, as its bytes do.
+        local.ids.extend((first..first + len as u64).map(|id| id as i64));
+        let (table, ids) = (&global.table, &local.ids);
+        output.each(|column, vector| {
+            match column {
+                0 => vector.values::<i64>(len).copy_from_slice(ids),
+                1 => write::optional_integers(vector, len, |row| head(table, ids[row])),
+                2 => {
+                    let dim = table.require_dim()?;
+                    write::floats(vector, bound.embedding, len, dim, |out| Ok(table.vectors_into(ids, out)?))?;
+                }
+                _ => {
+                    let width = table.row_bytes();
+                    let bytes = grown(&mut local.bytes, len * width);
+                    table.fetch_into(ids, bytes)?;
+                    vector.assign_parts(bytes, (0..len).map(|row| (row, row * width..(row + 1) * width)));
+                }
+            }
+            Ok(())
+        })?;
+        output.set_len(len);
+        Ok(())
+    }
+}
+
+/// First row and end of the scan; a range that leaves the table is refused.
+fn range(table: &Table, arguments: &Arguments<'_>) -> Result<(u64, u64)> {
+    let integer = |name: &str| -> Result<Option<i64>> {
+        match arguments.named(name) {
+            Some(value) => Value::integer(&value, name),
+            None => Ok(None),
+        }
+    };
+    let rows = table.rows();
+    let first = match integer("first")? {
+        None => 0,
+        Some(first) => {
+            u64::try_from(first).ok().filter(|&first| first <= rows).ok_or_else(|| table.out_of_range(first.into()))?
+        }
+    };
+    match integer("count")? {
+        None => Ok((first, rows)),
+        Some(count) => {
+            let count = u64::try_from(count)
+                .map_err(|_| Error::argument(format!("count must not be negative, got {count}")))?;
+            if count > rows - first {
+                return Err(table.out_of_range(i128::from(first) + i128::from(count) - 1).into());
+            }
+            Ok((first, first + count))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The table argument: a name or path, resolved when a statement is prepared and again when it runs.
+
+use crate::error::{Error, Result};
+use crate::ffi::{ScalarArguments, Type, Vector};
+use engram_engine::Table;
+use engram_engine::catalog::Session;
+use std::sync::Arc;
+
+/// A table that a prepared statement refers to.
+pub struct Pinned {
+    name: String,
+    table: Arc<Table>,
+}
+
+impl Pinned {
+    /// Resolves `name`; an unknown one fails here, when the statement is prepared.
+    pub fn new(session: &Session, name: String) -> Result<Pinned> {
+        let table = session.table(&name)?;
+        Ok(Pinned { name, table })
+    }
+
+    /// The table as it was when the statement was prepared.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// The table now. A prepared statement may run after its table was registered anew; its columns and checks then
+    /// no longer hold.
+    pub fn current(&self, session: &Session) -> Result<Arc<Table>> {
+        let now = session.table(&self.name)?;
+        let same = Arc::ptr_eq(&now, &self.table)
+            || (now.rows() == self.table.rows()
+                && now.row_bytes() == self.table.row_bytes()
+                && now.dim() == self.table.dim()
+                && now.spec().map(|spec| spec.heads()) == self.table.spec().map(|s| s.heads()));
+        if same {
+            Ok(now)
+        } else {
+            Err(Error::argument(format!(
+                "table '{}' changed since this statement was prepared; prepare it again",
+                self.name
+            )))
+        }
+    }
+}
+
+/// The table argument of a scalar function.
+pub enum TableArgument {
+    /// The same for every row.
+    Constant(String),
+    /// A column or parameter.
+    PerRow,
+}
+
+impl TableArgument {
+    /// Looks at argument `index`; a constant name that is unknown fails here.
+    pub fn bind(session: &Session, arguments: &ScalarArguments<'_>, index: usize) -> Result<TableArgument> {
+        let Some(value) = arguments.constant(index) else {
+            return Ok(TableArgument::PerRow);
+        };
+        match value.text("table")? {
+            Some(name) => {
+                session.table(&name)?;
+                Ok(TableArgument::Constant(name))
+            }
+            // Also what a parameter without a value folds to.
+            None => Ok(TableArgument::PerRow),
+        }
+    }
+
+    /// Resolves a constant name for one execution.
+    pub fn resolve(&self, session: &Session) -> Result<Resolver> {
+        let mut resolver = Resolver { seen: Vec::new() };
+        if let TableArgument::Constant(name) = self {
+            resolver.seen.push((name.clone(), session.table(name)?));
+        }
+        Ok(resolver)
+    }
+}
+
+/// Tables of one execution by name; each is looked up once.
+pub struct Resolver {
+    seen: Vec<(String, Arc<Table>)>,
+}
+
+impl Resolver {
+    /// Number of the table called `name`.
+    pub fn find(&mut self, session: &Session, name: &str) -> Result<usize> {
+        if let Some(found) = self.seen.iter().position(|(seen, _)| seen == name) {
+            return Ok(found);
+        }
+        self.seen.push((name.to_owned(), session.table(name)?));
+        Ok(self.seen.len() - 1)
+    }
+
+    /// Number of the table in row `row` of the argument's vector.
+    pub fn of_row(
+        &mut self,
+        session: &Session,
+        argument: &TableArgument,
+        names: &Vector<'_>,
+        row: usize,
+    ) -> Result<usize> {
+        if matches!(argument, TableArgument::Constant(_)) {
+            return Ok(0);
+        }
+        if names.is_null(row) {
+            return Err(Error::argument("the table name is NULL"));
+        }
+        if *names.ty() != Type::Text {
+            return Err(Error::argument(format!("table must be text, got {}", names.ty())));
+        }
+        self.find(session, names.text(row)?)
+    }
+
+    /// Table number `index`.
+    pub fn table(&self, index: usize) -> &Arc<Table> {
+        &self.seen[index].1
+    }
+}
