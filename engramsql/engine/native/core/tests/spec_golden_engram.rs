@@ -1,9 +1,9 @@
 //! `deepseek_v41`, `engram_demo`, `engram_peft` against vLLM, DeepSeek's code and the package (tests/golden).
 
-mod common;
+mod npz;
 
-use common::{Array, Npz, cases, golden, ints, json, with};
 use engram_engine::spec::{PackedSequences, Sequence, Spec, SpecError, SpecFile, TokenMap, family_of, layers};
+use npz::{Array, Npz, cases, golden, ints, json, with};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! `longcat` against the published kernel (tests/golden).
 
-mod common;
+mod npz;
 
-use common::{Npz, cases, ints, json, with};
 use engram_engine::spec::{Sequence, Spec};
+use npz::{Npz, cases, ints, json, with};
 use serde_json::json;
 
 #[test]

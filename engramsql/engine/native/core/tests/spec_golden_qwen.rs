@@ -1,10 +1,10 @@
 //! `qwen_ple_v1` against vLLM, transformers and engramdb (tests/golden).
 
-mod common;
+mod npz;
 
-use common::{Npz, cases, ints, json, with};
 use engram_engine::ErrorKind;
 use engram_engine::spec::{PackedSequences, Sequence, Spec, SpecError};
+use npz::{Npz, cases, ints, json, with};
 use serde_json::{Value, json};
 
 fn wide(values: &[u64]) -> Vec<i64> {

@@ -1,7 +1,7 @@
 //! `engram_decode(blob, format [, scale])`: stored bytes to float32.
 
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
+use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type};
 use engram_engine::catalog::Session;
 use engram_engine::format::ValueFormat;
 use std::ops::Range;
@@ -49,10 +49,12 @@ impl Scalar for Decode {
         if let Some(value) = arguments.constant(1)
             && let Some(name) = value.text("format")?
         {
-            // A wrong constant fails when the statement is prepared. A scale that is no constant is checked per row.
+            // A wrong constant fails when the statement is prepared. A scale that is no constant, or that
+            // DuckDB has not converted yet (1.5 binds before it converts), is checked when it runs.
             if arguments.len() < 3 {
                 local.format(&name, None)?;
             } else if let Some(scale) = arguments.constant(2)
+                && *scale.ty() == Type::Double
                 && let Some(scale) = scale.double("scale")?
             {
                 local.format(&name, Some(scale))?;

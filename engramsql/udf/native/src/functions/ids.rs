@@ -27,6 +27,10 @@ pub fn check_integer(what: &str, ty: &Type, value: Option<&Value>) -> Result<()>
 
 /// A list argument: elements of any integer type, or NULL.
 pub fn check_list(what: &str, ty: &Type, value: Option<&Value>) -> Result<()> {
+    // An untyped NULL reaches a table function of DuckDB 1.5 as INTEGER.
+    if value.is_some_and(Value::is_null) {
+        return Ok(());
+    }
     match ty {
         Type::Null | Type::Unresolved => Ok(()),
         _ => match ty.element() {
@@ -35,6 +39,10 @@ pub fn check_list(what: &str, ty: &Type, value: Option<&Value>) -> Result<()> {
             _ => Err(refusal(what, "a list of integers", ty, value)),
         },
     }
+}
+
+fn singular(what: &str) -> &str {
+    what.strip_suffix('s').unwrap_or(what)
 }
 
 fn refusal(what: &str, wanted: &str, ty: &Type, value: Option<&Value>) -> Error {
@@ -70,7 +78,8 @@ pub fn append_tokens(
     vocab_size: u64,
     out: &mut Vec<i64>,
 ) -> Result<()> {
-    let mut refuse = |position: usize| Err(Error::argument(format!("{what}: the one at position {position} is NULL")));
+    let mut refuse =
+        |position: usize| Err(Error::argument(format!("{} at position {position} is NULL", singular(what))));
     elements.append_ints(range, out, &mut refuse).map_err(|fault| match fault {
         IntFault::Refused(error) => error,
         IntFault::TooLarge { index, value } => match value {
@@ -79,7 +88,7 @@ pub fn append_tokens(
             }
             Integer::Signed(token) => SpecError::TokenOutOfVocabulary { token, position: index, vocab_size }.into(),
             Integer::Huge(token) => {
-                Error::argument(format!("{what}: {token} at position {index} is outside the vocabulary"))
+                Error::argument(format!("{} {token} at position {index} is outside the vocabulary", singular(what)))
             }
         },
     })

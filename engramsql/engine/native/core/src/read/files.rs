@@ -72,7 +72,8 @@ impl FileWatch {
         Ok(())
     }
 
-    fn check_each(&self) -> Result<(), ReadError> {
+    /// Looks at every file.
+    pub(super) fn check_each(&self) -> Result<(), ReadError> {
         for (path, stamp) in &self.files {
             let what = match FileStamp::of(path) {
                 Err(_) => "has disappeared".to_owned(),

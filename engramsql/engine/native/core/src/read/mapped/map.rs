@@ -1,0 +1,132 @@
+//! Maps of whole files: creating them, asking what is resident, prefetching from them. Unsafe code lives here.
+
+use super::bus_error::Guarded;
+use std::fs::File;
+
+/// A read-only map of a whole file, registered with the bus error handler for as long as it lives.
+pub(super) struct FileMap {
+    // Before the map: a range is withdrawn from the handler before its addresses can belong to anyone else.
+    guard: Guarded,
+    map: memmap2::Mmap,
+}
+
+impl FileMap {
+    /// Maps `file` as long as it is now.
+    pub(super) fn open(file: &File) -> std::io::Result<FileMap> {
+        // SAFETY: the map is read only and never written through. Its length is the file's at this moment; a file that
+        // is shortened afterwards is noticed by FileWatch before a batch touches the map, or else by the bus error
+        // handler, which keeps the addresses valid and marks the map as failed. A file that is written to in place
+        // can change under a shared slice; rows are bytes without invariants, and FileWatch refuses the next batch.
+        let map = unsafe { memmap2::MmapOptions::new().map(file)? };
+        // Rows are scattered: readahead would read megabytes for each (4-7 ms per cold row instead of 0.1).
+        map.advise(memmap2::Advice::Random)?;
+        let guard = Guarded::new(&map);
+        Ok(FileMap { guard, map })
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+
+    /// Whether a page of the map could not be read; its bytes are then not all the file's.
+    pub(super) fn failed(&self) -> bool {
+        self.guard.failed()
+    }
+
+    /// Bytes of `offset..offset + bytes` in the page cache, by `mincore`; `None` where the system does not tell.
+    #[cfg(target_os = "linux")]
+    pub(super) fn resident_bytes(&self, offset: u64, bytes: u64) -> Option<u64> {
+        const PAGES: u64 = 1 << 16;
+        let page = rustix::param::page_size() as u64;
+        let (begin, end) = (offset, (offset + bytes).min(self.map.len() as u64));
+        let mut resident = 0;
+        let mut flags = vec![0u8; PAGES as usize];
+        let mut at = begin / page * page;
+        while at < end {
+            let length = (end - at).min(PAGES * page);
+            // SAFETY: `at..at + length` lies inside the map and begins on a page; `flags` has a byte for each page of
+            // it. The call reads page tables, never the mapped bytes.
+            let result = unsafe {
+                let address = self.map.as_ptr().add(at as usize).cast_mut().cast();
+                libc::mincore(address, length as usize, flags.as_mut_ptr())
+            };
+            if result != 0 {
+                return None;
+            }
+            for (index, flag) in flags[..length.div_ceil(page) as usize].iter().enumerate() {
+                if flag & 1 == 1 {
+                    let first = at + index as u64 * page;
+                    resident += (first + page).min(end) - first.max(begin);
+                }
+            }
+            at += length;
+        }
+        Some(resident)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn resident_bytes(&self, _offset: u64, _bytes: u64) -> Option<u64> {
+        None
+    }
+}
+
+/// Asks for every cache line of `row`; a hint without effect on results.
+#[inline]
+pub(super) fn prefetch(row: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in row.chunks(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: prefetching needs no valid address, and this one is valid; SSE is part of x86_64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = row;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn a_file_shortened_under_its_map_marks_the_map_and_spares_the_process() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(64 << 10).unwrap();
+        let (lost, kept) = (FileMap::open(&file).unwrap(), FileMap::open(&file).unwrap());
+        let sum = |map: &FileMap| map.bytes().iter().map(|&byte| u64::from(byte)).sum::<u64>();
+        assert_eq!((sum(&lost), lost.failed()), (0, false));
+        file.set_len(0).unwrap();
+        assert_eq!(std::hint::black_box(sum(&lost)), 0);
+        assert!(lost.failed());
+        // Only the map that was touched.
+        assert!(!kept.failed());
+    }
+
+    #[test]
+    fn readers_survive_a_file_that_shrinks_while_they_read() {
+        for _ in 0..20 {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(1 << 20).unwrap();
+            let map = Arc::new(FileMap::open(&file).unwrap());
+            let stop = Arc::new(AtomicBool::new(false));
+            let readers: Vec<_> = (0..3)
+                .map(|_| {
+                    let (map, stop) = (map.clone(), stop.clone());
+                    std::thread::spawn(move || {
+                        while !stop.load(Ordering::Relaxed) {
+                            std::hint::black_box(map.bytes().iter().step_by(64).map(|&b| u64::from(b)).sum::<u64>());
+                        }
+                    })
+                })
+                .collect();
+            file.set_len(5000).unwrap();
+            while !map.failed() {
+                std::hint::spin_loop();
+            }
+            stop.store(true, Ordering::Relaxed);
+            readers.into_iter().for_each(|reader| reader.join().unwrap());
+        }
+    }
+}
