@@ -4,11 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-SOURCES := $(shell git ls-files --cached --others --exclude-standard -- \
-	pyproject.toml README.md LICENSE Cargo.toml Cargo.lock build_backend catalog engramsql)
+tracked = $(shell git ls-files --cached --others --exclude-standard -- $(1))
+COMPILED := $(call tracked,pyproject.toml Cargo.toml Cargo.lock build_backend catalog engramsql/engine/native engramsql/udf/native)
+PACKAGED := $(COMPILED) $(call tracked,README.md LICENSE engramsql)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo develop test lint format typing rust python docs bench clean
+.PHONY: help demo install test lint format typing rust python docs bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,9 +17,7 @@ help: ## Print this list
 demo: $(VENV)/installed ## Install into .venv and run a small demonstration in engramsql-demo
 	$(BIN)/engramsql demo engramsql-demo
 
-develop: $(VENV)/created ## Install into .venv in place: Python changes show at once, Rust changes after another `make develop`
-	$(PIP) install --quiet --editable '.[test]'
-	@touch $(VENV)/test-tools
+install: $(VENV)/test-tools ## Install into .venv in place, with the test tools: Python changes show at once
 
 test: lint typing rust python docs ## Everything that CI runs
 
@@ -39,12 +38,15 @@ typing: $(VENV)/test-tools ## Type checks
 rust: ## Tests of the crates
 	cargo test --locked --workspace
 
-python: $(VENV)/test-tools ## Tests of the installed package, in random order, warnings as errors
+python: $(VENV)/test-tools dist/built ## Tests of the package and its wheel, in random order, warnings as errors
 	$(BIN)/pytest
-	$(BIN)/pytest --doctest-modules --pyargs engramsql
+	$(BIN)/pytest --doctest-modules engramsql
 
 docs: ## Build the Rust documentation, warnings as errors
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
+
+bench: $(VENV)/installed ## Measure on this machine
+	$(BIN)/python -m benchmarks
 
 clean: ## Remove what was built
 	cargo clean
@@ -55,14 +57,16 @@ $(VENV)/created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# One wheel for everything: the tests run on what users would install.
-$(VENV)/installed: $(VENV)/created $(SOURCES)
+# Release builds, shared by both: the second one only packs.
+$(VENV)/installed: $(VENV)/created $(COMPILED)
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+dist/built: $(VENV)/installed $(PACKAGED)
 	rm -rf dist
 	$(PIP) wheel --quiet --no-deps --wheel-dir dist .
-	$(PIP) install --quiet --force-reinstall --no-deps dist/engramsql-*.whl
-	$(PIP) install --quiet dist/engramsql-*.whl
 	@touch $@
 
 $(VENV)/test-tools: $(VENV)/installed
-	$(PIP) install --quiet "$$(echo dist/engramsql-*.whl)[test]"
+	$(PIP) install --quiet --editable '.[test]'
 	@touch $@
