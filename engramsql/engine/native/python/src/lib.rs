@@ -1,1 +1,37 @@
-//! PyO3 skin over the engine.
+//! PyO3 skin over the engine: the module `engramsql.engine._native`.
+//!
+//! Nothing is computed here. An entry turns Python arguments into slices ([`ids`], [`output`]), releases the
+//! interpreter while the engine works, and turns an engine error into an exception ([`errors`]). Every entry runs inside
+//! [`guard::guard`], so that a panic becomes `engramsql.errors.InternalError`.
+
+mod decode;
+mod entries;
+mod errors;
+mod guard;
+mod ids;
+mod output;
+mod session;
+mod spec;
+mod table;
+
+use pyo3::prelude::*;
+
+/// The compiled engine. Import `engramsql.engine`, not this module.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    guard::quiet_panics();
+    module.add("ENGINE_VERSION", env!("CARGO_PKG_VERSION"))?;
+    module.add("FORMATS", engram_engine::format::NAMES.to_vec())?;
+    module.add("FAMILIES", engram_engine::spec::FAMILIES.to_vec())?;
+    module.add_class::<session::Session>()?;
+    module.add_class::<table::Table>()?;
+    module.add_class::<spec::Spec>()?;
+    module.add_class::<entries::TableEntry>()?;
+    module.add_class::<entries::ViewEntry>()?;
+    module.add_class::<entries::ShardInfo>()?;
+    module.add_class::<entries::HeadInfo>()?;
+    module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
+    module.add_function(wrap_pyfunction!(session::default_name, module)?)?;
+    module.add_function(wrap_pyfunction!(spec::token_map, module)?)?;
+    Ok(())
+}

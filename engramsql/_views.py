@@ -1,0 +1,119 @@
+"""The catalog's tables and views as DuckDB views of one connection.
+
+A registered table is a view over ``engram_scan``, so that neither a Python variable nor a file of its name is taken for
+it. The views follow the catalog file, whoever changes it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from engramsql.errors import ArgumentError, EngramWarning
+from engramsql.quoting import identifier, literal
+from engramsql.script import split
+
+if TYPE_CHECKING:
+    from engramsql.engine import Session
+
+__all__ = ["CatalogViews"]
+
+# What of the catalog file changes when its content does: it is replaced, never written in place.
+_Version = tuple[int, int, int]
+
+
+class CatalogViews:
+    """Keeps the views of one connection in step with the catalog."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, session: Session) -> None:
+        self._connection = connection
+        self._session = session
+        self._version: _Version | None = None
+        self._made: dict[str, str] = {}
+
+    def refresh(self) -> None:
+        """Makes, replaces and drops views until they are what the catalog says; free if the catalog did not change."""
+        version = self._catalog_version()
+        if version == self._version:
+            return
+        tables = {entry.name: _scan_of(entry.name) for entry in self._session.tables()}
+        views = {entry.name: entry.sql for entry in self._session.views()}
+        cursor = self._connection.cursor()
+        for name in self._made.keys() - tables.keys() - views.keys():
+            cursor.execute(f"DROP VIEW IF EXISTS {identifier(name)}")
+            del self._made[name]
+        for name, select in tables.items():
+            # A table whose files are gone has no view; the extension names the reason when the table is used.
+            self._make(cursor, name, select)
+        for name, select in views.items():
+            reason = self._make(cursor, name, select)
+            if reason is not None:
+                warnings.warn(f"view '{name}' was left out: {reason}", EngramWarning, stacklevel=4)
+        cursor.close()
+        self._version = version
+
+    def create(self, name: str, sql: str, *, replace: bool) -> None:
+        """Makes a view and keeps it in the catalog, or does neither."""
+        select = _single_select(sql)
+        cursor = self._connection.cursor()
+        # A Python variable would bind now and be gone at the next open.
+        (variables,) = cursor.execute(
+            "SELECT current_setting('python_enable_replacements')"
+        ).fetchall()[0]
+        cursor.execute("SET python_enable_replacements = false")
+        cursor.begin()
+        try:
+            cursor.execute(_create_view(name, select))
+            self._session.create_view(name, select, replace=replace)
+        except BaseException:
+            cursor.rollback()
+            raise
+        else:
+            cursor.commit()
+        finally:
+            cursor.execute(f"SET python_enable_replacements = {str(variables).lower()}")
+            cursor.close()
+        self._made[name] = select
+        self.refresh()
+
+    def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, select: str) -> str | None:
+        """Makes one view; the reason if DuckDB refuses it."""
+        if self._made.get(name) == select:
+            return None
+        try:
+            cursor.execute(_create_view(name, select))
+        except duckdb.Error as error:
+            return str(error).split("\n", 1)[0]
+        self._made[name] = select
+        return None
+
+    def _catalog_version(self) -> _Version:
+        directory = self._session.directory
+        if directory is None:
+            return (0, 0, 0)
+        try:
+            found = os.stat(directory / "engram.json")
+        except FileNotFoundError:
+            return (0, 0, 0)  # an empty database
+        return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _scan_of(table: str) -> str:
+    return f"SELECT * FROM engram_scan({literal(table)})"
+
+
+def _create_view(name: str, select: str) -> str:
+    return f"CREATE OR REPLACE VIEW {identifier(name)} AS {select}"
+
+
+def _single_select(sql: str) -> str:
+    """The text of the one SELECT in ``sql``, without a semicolon."""
+    statements = split(sql)
+    if len(statements) == 1:
+        parsed = duckdb.extract_statements(statements[0])
+        if [statement.type for statement in parsed] == [duckdb.StatementType.SELECT]:
+            return statements[0]
+    raise ArgumentError(f"a view needs exactly one SELECT, got {len(statements)} statements: {sql.strip()[:60]!r}")

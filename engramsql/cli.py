@@ -1,0 +1,224 @@
+"""The command line: ``engramsql [DB] [-c SQL | -f FILE]`` and the commands.
+
+Data goes to stdout, messages go to stderr in one line each. Exit codes: 0 good, 1 error, 2 usage, 130 interrupted. What is
+heavy is imported by the function that needs it, so that ``--version`` and ``--help`` answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from engramsql.errors import EngramError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+GOOD, ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+FORMATS = ("box", "markdown", "csv", "tsv", "json", "jsonl", "arrow", "parquet")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line and returns its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _command_parser(words[0]) if words and words[0] in COMMANDS else _script_parser()
+    options = parser.parse_args(words[1:] if words and words[0] in COMMANDS else words)
+    try:
+        code: int = options.run(options, parser)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough. What is still buffered must not fail again when the interpreter exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ERROR
+    except (EngramError, OSError, UnicodeError) as error:
+        return _fail(str(error))
+    except Exception as error:
+        if type(error).__module__.split(".")[0] in ("_duckdb", "duckdb"):
+            return _fail(str(error))
+        raise
+
+
+def _fail(message: str) -> int:
+    line = " ".join(message.split())
+    print(f"engramsql: {line}", file=sys.stderr)
+    return ERROR
+
+
+def _parser(name: str, description: str) -> argparse.ArgumentParser:
+    prog = f"engramsql {name}".strip()
+    # An abbreviation that works today would change its meaning with the next option.
+    return argparse.ArgumentParser(prog=prog, description=description, allow_abbrev=False)
+
+
+def _script_parser() -> argparse.ArgumentParser:
+    parser = _parser("", "SQL over the n-gram memory tables of language models.")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {summary}" for name, (summary, _) in COMMANDS.items()]
+    parser.epilog = "\n".join(["commands (engramsql COMMAND --help):", *lines])
+    parser.add_argument(
+        "db", nargs="?", metavar="DB", help="database, checkpoint or store directory; in memory if left out"
+    )
+    script = parser.add_mutually_exclusive_group()
+    script.add_argument("-c", "--command", metavar="SQL", help="run these statements")
+    script.add_argument("-f", "--file", metavar="FILE", help="run the statements in FILE")
+    _add_format(parser)
+    parser.add_argument("--read-only", action="store_true", help="write nothing, refuse changes of the catalog")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.set_defaults(run=_run_script)
+    return parser
+
+
+def _command_parser(name: str) -> argparse.ArgumentParser:
+    summary, build = COMMANDS[name]
+    parser = _parser(name, f"{summary[0].upper()}{summary[1:]}.")
+    build(parser)
+    return parser
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format", choices=FORMATS, help="how results are written (a terminal gets box, anything else csv)"
+    )
+
+
+def _add_db(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    parser.add_argument("--db", metavar="DB", required=required, help="database directory")
+
+
+def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    if options.version:
+        from engramsql import __version__
+
+        print(f"engramsql {__version__}")
+        return GOOD
+    if options.command is None and options.file is None and _is_terminal(sys.stdin):
+        print(f"{parser.prog}: nothing to run; give -c SQL, -f FILE, or pipe SQL in (--help)", file=sys.stderr)
+        return USAGE
+    from engramsql.commands import run_script
+
+    run_script(options.db, _script_text(options), format_of(options), read_only=options.read_only)
+    return GOOD
+
+
+def _script_text(options: argparse.Namespace) -> str:
+    if options.command is not None:
+        return str(options.command)
+    if options.file is not None and options.file != "-":
+        with open(options.file, encoding="utf-8") as file:
+            return file.read()
+    if sys.stdin is None:  # closed
+        return ""
+    return sys.stdin.buffer.read().decode("utf-8")
+
+
+def format_of(options: argparse.Namespace) -> str:
+    """The output format asked for, else the one for where stdout goes."""
+    return str(options.format or ("box" if _is_terminal(sys.stdout) else "csv"))
+
+
+def _is_terminal(stream: object) -> bool:
+    return stream is not None and bool(stream.isatty())  # type: ignore[attr-defined]
+
+
+def _build_register(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="table name; several hash layers make NAME_l1, NAME_l14, ...")
+    parser.add_argument("source", metavar="SOURCE", help="checkpoint or store directory")
+    _add_db(parser, required=True)
+    parser.add_argument("--spec", help="name of a released spec, or path of a spec file")
+    parser.add_argument("--format-of-values", metavar="FORMAT", help="value format of the rows")
+    parser.add_argument("--scale", type=float, help="scale of the value format")
+    parser.add_argument("--width", type=int, metavar="BYTES", help="bytes of one row")
+    parser.add_argument("--rows-per-shard", type=int, metavar="ROWS", help="for a store without a manifest")
+    parser.add_argument("--layer", type=int, help="decoder layer (0-based), to register one of several")
+    parser.add_argument("--tokenizer", metavar="FILE", help="tokenizer.json, for specs that hash compressed tokens")
+
+    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+        from engramsql.commands import register
+
+        register(options)
+        return GOOD
+
+    parser.set_defaults(run=run)
+
+
+def _build_drop(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="table to forget; its files stay")
+    _add_db(parser, required=True)
+
+    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+        from engramsql.commands import drop
+
+        drop(options.db, options.name)
+        return GOOD
+
+    parser.set_defaults(run=run)
+
+
+def _build_tables(parser: argparse.ArgumentParser) -> None:
+    _add_db(parser, required=True)
+    _add_format(parser)
+
+    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+        from engramsql.commands import run_script
+
+        run_script(options.db, "SELECT * FROM engram_tables()", format_of(options), read_only=True)
+        return GOOD
+
+    parser.set_defaults(run=run)
+
+
+def _build_check(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("path", nargs="?", metavar="PATH", help="checkpoint, store or database directory")
+    where.add_argument("--db", metavar="DB", help="database directory")
+
+    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+        from engramsql.commands import check
+
+        return GOOD if check(options.path or options.db) else ERROR
+
+    parser.set_defaults(run=run)
+
+
+def _build_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", nargs="?", metavar="DIR", default="engramsql-demo", help="default: %(default)s")
+
+    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+        from pathlib import Path
+
+        from engramsql import demo
+
+        demo.run(Path(options.directory))
+        return GOOD
+
+    parser.set_defaults(run=run)
+
+
+def _build_extension_path(parser: argparse.ArgumentParser) -> None:
+    def run(_: argparse.Namespace, __: argparse.ArgumentParser) -> int:
+        from engramsql.udf import extension_path
+
+        print(extension_path())
+        return GOOD
+
+    parser.set_defaults(run=run)
+
+
+# Name to summary and parser builder. `engramsql ./demo` opens a database directory of such a name.
+COMMANDS = {
+    "demo": ("make a small database and query it", _build_demo),
+    "register": ("give a checkpoint or store a table name", _build_register),
+    "drop": ("forget a table; its files stay", _build_drop),
+    "tables": ("list the tables of a database", _build_tables),
+    "check": ("look at headers, sizes, and missing or stray files; read no rows", _build_check),
+    "extension-path": ("print the path of the DuckDB extension", _build_extension_path),
+}

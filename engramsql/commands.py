@@ -1,0 +1,126 @@
+"""What the commands do. Everything here may import what is heavy; the command line's grammar is in ``cli.py``."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engramsql import script
+from engramsql.database import Database, connect, is_database
+from engramsql.errors import ArgumentError, EngramError
+from engramsql.export import write
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    import duckdb
+
+__all__ = ["check", "drop", "register", "run_script"]
+
+# How long a query may take to stop after Ctrl-C before we leave without it.
+_STOP_SECONDS = 5.0
+
+
+def run_script(path: str | None, text: str, format: str, *, read_only: bool = False) -> None:
+    """Runs statements on the database at ``path`` and writes their results to stdout."""
+    with connect(path, read_only=read_only) as database:
+        connection = database.connection
+        # A script has no Python variables; ours are not its tables.
+        connection.execute("SET python_enable_replacements = false")
+        sink = sys.stdout.buffer
+
+        def show(relation: duckdb.DuckDBPyRelation) -> None:
+            write(relation, format, sink)
+            sink.flush()
+
+        _interruptible(connection, lambda: script.run(database, text, show))
+
+
+def register(options: argparse.Namespace) -> None:
+    """Registers a source and says what was found."""
+    with _database(options.db) as database:
+        entries = database.register(
+            options.name,
+            options.source,
+            spec=options.spec,
+            format=options.format_of_values,
+            scale=options.scale,
+            width=options.width,
+            rows_per_shard=options.rows_per_shard,
+            layer=options.layer,
+            tokenizer=options.tokenizer,
+        )
+    for entry in entries:
+        print(
+            f"{entry.name}: {entry.rows} rows x {entry.row_bytes} bytes in {entry.shards} shards, "
+            f"format {entry.format or 'not known'}, spec {entry.spec or 'not known'}"
+        )
+
+
+def drop(path: str, name: str) -> None:
+    """Forgets a table."""
+    with _database(path) as database:
+        database.drop(name)
+
+
+def check(path: str) -> bool:
+    """Opens every table of a database, checkpoint or store, reads headers only, and prints one line per finding.
+
+    Returns:
+        Whether everything is as it should be.
+    """
+    if not Path(path).exists():
+        raise ArgumentError(f"'{path}' does not exist")
+    good = True
+    with connect(path, read_only=True) as database:
+        for entry in database.tables():
+            try:
+                table = database.table(entry.name)
+                missing = [shard for shard in table.shards() if not shard.present]
+            except EngramError as error:
+                print(f"{entry.name}: {error}")
+                good = False
+                continue
+            for shard in missing:
+                print(f"{entry.name}: shard {shard.shard}: '{shard.file}' is missing or too short")
+                good = False
+            if not missing:
+                print(f"{entry.name}: ok, {table.rows} rows x {table.row_bytes} bytes in {entry.shards} shards")
+    return good
+
+
+def _database(path: str) -> Database:
+    """The database to change: a change of a checkpoint's temporary database would be lost."""
+    if not is_database(Path(path)):
+        raise ArgumentError(f"'{path}' is no database directory; name a database, or an empty or new directory")
+    return connect(path)
+
+
+def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
+    """Runs ``work`` so that Ctrl-C stops its query at once.
+
+    DuckDB does not look for signals while it makes Arrow batches, so the work has a thread of its own and this one waits.
+    """
+    failure: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # handed to the waiting thread, which raises it
+            failure.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="engramsql-script", daemon=True).start()
+    try:
+        done.wait()
+    except KeyboardInterrupt:
+        connection.interrupt()
+        done.wait(_STOP_SECONDS)
+        raise
+    if failure:
+        raise failure[0]

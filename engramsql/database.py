@@ -1,0 +1,274 @@
+"""A database: a catalog directory, and the DuckDB connection that sees its tables."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engramsql import udf
+from engramsql._statements import Statements
+from engramsql._views import CatalogViews
+from engramsql.engine import Session, default_name
+from engramsql.errors import ArgumentError, ArgumentTypeError, ClosedError
+from engramsql.quoting import literal
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import duckdb
+
+    from engramsql.engine import Table, TableEntry, ViewEntry
+
+__all__ = ["CATALOG_FILE", "Database", "connect", "is_database"]
+
+CATALOG_FILE = "engram.json"
+
+# Left behind by the first change of a database that then failed.
+_LOCK_FILE = "engram.lock"
+
+
+def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = False) -> Database:
+    """Opens a database.
+
+    Args:
+        path: A database directory (made one if it is missing or empty); a checkpoint or store, whose tables are then in
+            a temporary database under a name that fits the model (``ple``, ``engram``, ``ngram``, else ``rows``); or
+            nothing, for a temporary empty database.
+        read_only: Nothing is written, and changes of the catalog are refused.
+
+    Raises:
+        EngramError: If the path is none of these, with what was found there.
+
+    Example:
+        >>> with connect() as db:
+        ...     db.sql("SELECT 42 AS answer").fetchall()
+        [(42,)]
+    """
+    if path is None:
+        return _open_temporary(None, read_only=read_only)
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentTypeError(f"path must be a path or None, got {type(path).__name__}")
+    if os.fspath(path) == ":memory:":  # as in DuckDB
+        return _open_temporary(None, read_only=read_only)
+    if not os.fspath(path):
+        raise ArgumentError("path is empty; give a directory, or nothing for a temporary database")
+    path = Path(path)
+    if not is_database(path):
+        return _open_temporary(path, read_only=read_only)
+    session = Session.open(path, read_only=read_only, create=not read_only)
+    return Database(session, label=str(path), read_only=read_only)
+
+
+def is_database(path: Path) -> bool:
+    """Whether ``path`` is a database directory, or can become one: it is missing or empty."""
+    try:
+        names = set(os.listdir(path))
+    except FileNotFoundError:
+        return True
+    except NotADirectoryError:
+        return False
+    return CATALOG_FILE in names or names <= {_LOCK_FILE}
+
+
+def _open_temporary(source: Path | None, *, read_only: bool) -> Database:
+    directory = tempfile.mkdtemp(prefix="engramsql-")
+    try:
+        session = Session.open(directory, create=True)
+        if source is not None:
+            session.register(default_name(source), source)
+            if read_only:
+                session = Session.open(directory, read_only=True)
+        label = ":memory:" if source is None else str(source)
+        return Database(session, label=label, read_only=read_only, temporary=directory)
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+class Database(Statements):
+    """A database directory and its DuckDB connection; made by :func:`connect`.
+
+    Every registered table is a relation of its name (``FROM ple``), also when another process registers it later. A
+    database is closed by :meth:`close` or by leaving its ``with`` block; results that were fetched stay valid.
+    """
+
+    def __init__(
+        self, session: Session, *, label: str, read_only: bool = False, temporary: str | None = None
+    ) -> None:
+        import duckdb
+
+        self._label = label
+        self._session: Session | None = session
+        self._temporary = temporary
+        self._connection = duckdb.connect(
+            ":memory:",
+            config={
+                "allow_unsigned_extensions": "true",
+                # The caller's variables are one frame further up than DuckDB looks by default.
+                "python_scan_all_frames": "true",
+            },
+        )
+        try:
+            udf.load(self._connection)
+            if session.directory is not None:
+                _attach(self._connection, session.directory, read_only=read_only)
+            self._views = CatalogViews(self._connection, session)
+            self._views.refresh()
+        except BaseException:
+            self._connection.close()
+            raise
+        if temporary is not None:
+            # Not when the object is collected: a relation that outlives it still reads this catalog.
+            atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The DuckDB connection, with the catalog's tables and views as they are now."""
+        self._open_session()
+        self._views.refresh()
+        return self._connection
+
+    @property
+    def directory(self) -> Path | None:
+        """The database directory, or None for a temporary database."""
+        return None if self._temporary is not None else self._open_session().directory
+
+    def register(
+        self,
+        name: str,
+        source: str | os.PathLike[str],
+        *,
+        spec: str | None = None,
+        format: str | None = None,
+        scale: float | None = None,
+        width: int | None = None,
+        rows_per_shard: int | None = None,
+        layer: int | None = None,
+        tokenizer: str | os.PathLike[str] | None = None,
+    ) -> list[TableEntry]:
+        """Gives a checkpoint or store a name. Only headers are read; everything given is checked against the files.
+
+        Args:
+            name: Table name; a source with several hash layers makes ``NAME_l1``, ``NAME_l14``, ...
+            source: Checkpoint directory, store directory or file.
+            spec: Name of a released spec, or path of a spec file.
+            format: Value format of the rows.
+            scale: Scale of the value format.
+            width: Bytes of one row.
+            rows_per_shard: Rows per shard of a store without a manifest.
+            layer: Decoder layer (0-based), to register one of several.
+            tokenizer: Path of a ``tokenizer.json`` for specs that hash compressed tokens.
+
+        Returns:
+            One entry per table.
+
+        Raises:
+            SourceError: If the files are missing, malformed or contradictory.
+            SpecError, FormatError: If what is given is unknown or contradicts the files.
+            CatalogError: If the name is taken or the database is read-only.
+        """
+        entries = self._open_session().register(
+            name,
+            source,
+            spec=spec,
+            format=format,
+            scale=scale,
+            width=width,
+            rows_per_shard=rows_per_shard,
+            layer=layer,
+            tokenizer=tokenizer,
+        )
+        self._views.refresh()
+        return entries
+
+    def drop(self, name: str) -> None:
+        """Forgets a table; its source stays as it is.
+
+        Raises:
+            UnknownTableError: If there is no table of that name.
+        """
+        self._open_session().drop_table(name)
+        self._views.refresh()
+
+    def tables(self) -> list[TableEntry]:
+        """The registered tables, by name."""
+        return self._open_session().tables()
+
+    def table(self, name: str | os.PathLike[str]) -> Table:
+        """The open table of that name, or of a path of a checkpoint or store.
+
+        Raises:
+            UnknownTableError: If there is no table of that name.
+            SourceError: If its files are not what was registered.
+        """
+        return self._open_session().table(os.fspath(name))
+
+    def views(self) -> list[ViewEntry]:
+        """The SQL views kept in the catalog, in creation order."""
+        return self._open_session().views()
+
+    def create_view(self, name: str, sql: str, replace: bool = False) -> None:
+        """Keeps a SQL view in the catalog; it is there again at the next open.
+
+        Args:
+            name: View name.
+            sql: The SELECT behind it.
+            replace: Replace a view of that name.
+
+        Raises:
+            ArgumentError: If ``sql`` is not one SELECT.
+            CatalogError: If the name is taken or the database is read-only.
+            duckdb.Error: If the SELECT does not bind.
+        """
+        self._open_session()
+        self._views.create(name, sql, replace=replace)
+
+    def drop_view(self, name: str) -> None:
+        """Forgets a SQL view.
+
+        Raises:
+            UnknownTableError: If there is no view of that name.
+        """
+        self._open_session().drop_view(name)
+        self._views.refresh()
+
+    def close(self) -> None:
+        """Closes the connection; a temporary database is removed. Closing twice does no harm."""
+        if self._session is None:
+            return
+        self._session = None
+        self._connection.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _open_session(self) -> Session:
+        if self._session is None:
+            raise ClosedError.of(repr(self._label))
+        return self._session
+
+    def __enter__(self) -> Database:
+        self._open_session()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._session is None:
+            return f"<Database {self._label!r}, closed>"
+        names = ", ".join(entry.name for entry in self._session.tables())
+        return f"<Database {self._label!r}: {names or 'no tables'}>"
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, directory: Path, *, read_only: bool) -> None:
+    """Points the extension's session at the directory, so that SQL and Python share one catalog."""
+    connection.execute(f"CALL engram_attach({literal(str(directory))}, read_only := {str(read_only).lower()})")

@@ -1,0 +1,166 @@
+//! Records that the engine hands out, as immutable Python objects.
+
+use engram_engine::catalog;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+
+/// Defines a frozen class with one attribute per field and a repr that names them all.
+macro_rules! record {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[pyclass(frozen, eq, get_all, module = "engramsql.engine")]
+        #[derive(Clone, PartialEq)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        #[pymethods]
+        impl $name {
+            fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+                let mut fields = Vec::new();
+                $(fields.push(format!(
+                    "{}={}",
+                    stringify!($field),
+                    slf.getattr(stringify!($field))?.repr()?
+                ));)*
+                Ok(format!("{}({})", stringify!($name), fields.join(", ")))
+            }
+        }
+    };
+}
+
+record! {
+    /// One registered table, as the catalog remembers it.
+    TableEntry {
+        /// Name, as registered.
+        name: String,
+        /// Name of the spec, if any.
+        spec: Option<String>,
+        /// Decoder layer (0-based), if any.
+        layer: Option<u32>,
+        /// Rows.
+        rows: u64,
+        /// Values per row, if the format is known.
+        dim: Option<u64>,
+        /// Value format name, if known.
+        format: Option<String>,
+        /// Scale of the value format, if it has one.
+        scale: Option<f32>,
+        /// Bytes per row.
+        row_bytes: u64,
+        /// Row ids per token; 0 without a spec.
+        heads: u64,
+        /// Shards.
+        shards: u64,
+        /// Bytes of all rows.
+        bytes: u64,
+        /// Path of the source.
+        source: PathBuf,
+        /// Whether rows are read where the source lies, or from a store inside the database.
+        in_place: bool,
+        /// When verification last found the table good (microseconds since the Unix epoch).
+        verified_at: Option<i64>,
+    }
+}
+
+impl From<catalog::TableEntry> for TableEntry {
+    fn from(entry: catalog::TableEntry) -> TableEntry {
+        TableEntry {
+            name: entry.name,
+            spec: entry.spec,
+            layer: entry.layer,
+            rows: entry.rows,
+            dim: entry.dim,
+            format: entry.format,
+            scale: entry.scale,
+            row_bytes: entry.row_bytes,
+            heads: entry.heads,
+            shards: entry.shards,
+            bytes: entry.bytes,
+            source: entry.source,
+            in_place: entry.in_place,
+            verified_at: entry.verified_at,
+        }
+    }
+}
+
+record! {
+    /// A SQL view kept in the catalog.
+    ViewEntry {
+        /// Name.
+        name: String,
+        /// The SELECT behind it.
+        sql: String,
+    }
+}
+
+impl From<catalog::ViewEntry> for ViewEntry {
+    fn from(entry: catalog::ViewEntry) -> ViewEntry {
+        ViewEntry { name: entry.name, sql: entry.sql }
+    }
+}
+
+record! {
+    /// One extent of one shard of a table.
+    ShardInfo {
+        /// Shard, 0-based; a shard whose rows lie in two extents (values, scales) appears twice.
+        shard: u32,
+        /// File that holds the extent.
+        file: String,
+        /// First row id of the shard.
+        first_row: u64,
+        /// Rows of the shard.
+        rows: u64,
+        /// Byte offset of the extent in the file.
+        offset: u64,
+        /// Bytes of the extent.
+        bytes: u64,
+        /// Whether the file is there now and long enough.
+        present: bool,
+        /// Bytes of the extent in the page cache, or None where the system does not say.
+        resident_bytes: Option<u64>,
+    }
+}
+
+impl From<engram_engine::ShardInfo> for ShardInfo {
+    fn from(info: engram_engine::ShardInfo) -> ShardInfo {
+        ShardInfo {
+            shard: info.shard,
+            file: info.file,
+            first_row: info.first_row,
+            rows: info.rows,
+            offset: info.offset,
+            bytes: info.bytes,
+            present: info.present,
+            resident_bytes: info.resident_bytes,
+        }
+    }
+}
+
+record! {
+    /// One head of a table.
+    HeadInfo {
+        /// Head, 0-based.
+        head: u32,
+        /// n-gram order: 2 for bigrams, ...
+        ngram_order: u32,
+        /// Head size: buckets of this head.
+        size: u64,
+        /// First row id of this head (its offset).
+        first_row: u64,
+        /// Rows of this head.
+        rows: u64,
+    }
+}
+
+impl From<engram_engine::HeadInfo> for HeadInfo {
+    fn from(info: engram_engine::HeadInfo) -> HeadInfo {
+        HeadInfo {
+            head: info.head,
+            ngram_order: info.ngram_order,
+            size: info.size,
+            first_row: info.first_row,
+            rows: info.rows,
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Row ids and token ids as Python gives them: any integer array, or lists. Nothing is rounded, wrapped or guessed.
+
+use crate::errors;
+use engram_engine::Table;
+use engram_engine::spec::SpecError;
+use numpy::{
+    PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyInt, PyList, PyRange, PyTuple};
+
+/// What the ids are, for messages: an id is refused in the words of the table or the vocabulary it was meant for.
+#[derive(Clone, Copy)]
+pub enum Meaning<'a> {
+    /// Row ids of a table.
+    Row(&'a Table),
+    /// Token ids of a vocabulary of this size.
+    Token(u64),
+    /// Tokens of a history, of a vocabulary of this size.
+    History(u64),
+}
+
+impl Meaning<'_> {
+    fn noun(&self) -> &'static str {
+        match self {
+            Meaning::Row(_) => "row id",
+            Meaning::Token(_) => "token id",
+            Meaning::History(_) => "history token id",
+        }
+    }
+
+    fn range(&self) -> String {
+        match self {
+            Meaning::Row(table) => format!(
+                "table '{}' has {} rows, valid ids are 0 to {}",
+                table.name(),
+                table.rows(),
+                table.rows().saturating_sub(1)
+            ),
+            Meaning::Token(vocab_size) | Meaning::History(vocab_size) => {
+                format!("the vocabulary is 0 to {}", vocab_size.saturating_sub(1))
+            }
+        }
+    }
+
+    /// An integer that no signed 64-bit id can be.
+    fn too_large(&self, id: &Bound<'_, PyAny>, position: usize) -> PyErr {
+        let py = id.py();
+        let Ok(wide) = id.extract::<i128>() else {
+            let class = if matches!(self, Meaning::Row(_)) { "RowIdError" } else { "TokenIdError" };
+            let message = format!("{} {} is out of range: {}", self.noun(), show(id), self.range());
+            return errors::raise(py, class, message);
+        };
+        let error = match *self {
+            Meaning::Row(table) => table.out_of_range(wide),
+            Meaning::Token(vocab_size) => SpecError::TokenOutOfVocabulary { token: wide, position, vocab_size }.into(),
+            Meaning::History(vocab_size) => {
+                SpecError::HistoryOutOfVocabulary { token: wide, position, vocab_size }.into()
+            }
+        };
+        errors::from_engine(py, &error)
+    }
+
+    /// A value that is no integer.
+    fn not_integer(&self, id: &Bound<'_, PyAny>, position: usize) -> PyErr {
+        let class = if matches!(self, Meaning::Row(_)) { "RowIdTypeError" } else { "TokenIdTypeError" };
+        let (noun, range) = (self.noun(), self.range());
+        let message =
+            format!("{noun} {} at position {position} is not an integer ({}): {range}", show(id), type_name(id));
+        errors::raise(id.py(), class, message)
+    }
+}
+
+/// Ids in C order, with the shape they came in.
+pub enum Ids<'py> {
+    /// A NumPy array used where it lies.
+    Borrowed(PyReadonlyArrayDyn<'py, i64>),
+    /// Ids copied out of lists.
+    Owned {
+        /// The ids.
+        values: Vec<i64>,
+        /// Shape of the nested lists.
+        shape: Vec<usize>,
+    },
+}
+
+impl<'py> Ids<'py> {
+    /// Reads `object`: an integer array (int64 in C order without a copy) or nested lists of integers.
+    pub fn read(object: &Bound<'py, PyAny>, meaning: Meaning<'_>) -> PyResult<Ids<'py>> {
+        if let Ok(array) = object.cast::<PyUntypedArray>() {
+            return from_array(array, meaning);
+        }
+        if is_list(object) {
+            return from_lists(object, meaning);
+        }
+        if object.hasattr("__array__")? {
+            let array = numpy_function(object.py(), "asarray")?.call1((object,))?;
+            return from_array(array.cast::<PyUntypedArray>()?, meaning);
+        }
+        let message = format!("{}s must be a list or an integer array, got {}", meaning.noun(), type_name(object));
+        Err(errors::argument_type(object.py(), message))
+    }
+
+    /// One sequence of ids; more dimensions are refused.
+    pub fn read_flat(object: &Bound<'py, PyAny>, meaning: Meaning<'_>) -> PyResult<Ids<'py>> {
+        let ids = Ids::read(object, meaning)?;
+        match ids.shape().len() {
+            1 => Ok(ids),
+            found => Err(errors::argument(
+                object.py(),
+                format!("{}s must have one dimension, got {found}; call once per sequence", meaning.noun()),
+            )),
+        }
+    }
+
+    /// No ids.
+    pub fn none() -> Ids<'py> {
+        Ids::Owned { values: Vec::new(), shape: vec![0] }
+    }
+
+    /// The ids, in C order.
+    pub fn as_slice(&self) -> PyResult<&[i64]> {
+        match self {
+            Ids::Borrowed(array) => Ok(array.as_slice()?),
+            Ids::Owned { values, .. } => Ok(values),
+        }
+    }
+
+    /// Shape of the ids.
+    pub fn shape(&self) -> &[usize] {
+        match self {
+            Ids::Borrowed(array) => array.shape(),
+            Ids::Owned { shape, .. } => shape,
+        }
+    }
+}
+
+fn from_array<'py>(array: &Bound<'py, PyUntypedArray>, meaning: Meaning<'_>) -> PyResult<Ids<'py>> {
+    let py = array.py();
+    if array.ndim() == 0 {
+        let message =
+            format!("{}s must be a list or an array of at least one dimension, got a single value", meaning.noun());
+        return Err(errors::argument(py, message));
+    }
+    let dtype = array.dtype();
+    match dtype.kind() {
+        b'i' => {}
+        b'u' => refuse_beyond_i64(array, meaning)?,
+        // Python integers beyond 64 bits, or a mixture: judged one by one.
+        b'O' => return from_lists(&array.call_method0("tolist")?, meaning),
+        // NumPy makes float64 of an empty list.
+        _ if array.is_empty() => {}
+        kind => {
+            let flat = array.call_method0("ravel")?;
+            let position = if kind == b'f' { first_fraction(&flat)? } else { 0 };
+            return Err(meaning.not_integer(&flat.get_item(position)?, position));
+        }
+    }
+    let array = if dtype.is_equiv_to(&numpy::dtype::<i64>(py)) && array.is_c_contiguous() && is_aligned(array)? {
+        array.clone().into_any()
+    } else {
+        numpy_function(py, "ascontiguousarray")?.call1((array, "int64"))?
+    };
+    Ok(Ids::Borrowed(array.cast::<PyArrayDyn<i64>>()?.try_readonly().map_err(|_| {
+        errors::argument(py, format!("the array of {}s is also the output of a running call", meaning.noun()))
+    })?))
+}
+
+/// Position of the first value with a fraction (or NaN); 0 if all are whole.
+fn first_fraction(flat: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let py = flat.py();
+    let whole = numpy_function(py, "trunc")?.call1((flat,))?;
+    numpy_function(py, "not_equal")?.call1((flat, whole))?.call_method0("argmax")?.extract()
+}
+
+/// Of the unsigned types only uint64 holds ids beyond int64, where a cast would wrap.
+fn refuse_beyond_i64(array: &Bound<'_, PyUntypedArray>, meaning: Meaning<'_>) -> PyResult<()> {
+    if array.dtype().itemsize() < 8 || array.is_empty() {
+        return Ok(());
+    }
+    let flat = array.call_method0("ravel")?;
+    let position: usize = flat.call_method0("argmax")?.extract()?;
+    let largest = flat.get_item(position)?.call_method0("item")?;
+    match largest.extract::<i64>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(meaning.too_large(&largest, position)),
+    }
+}
+
+fn from_lists<'py>(list: &Bound<'py, PyAny>, meaning: Meaning<'_>) -> PyResult<Ids<'py>> {
+    let mut values = Vec::with_capacity(list.len()?);
+    let mut shape = Vec::new();
+    flatten(list, 0, meaning, &mut shape, &mut values)?;
+    // A level that no row of the lists reached is a level of length zero.
+    let shape = shape.into_iter().map(|len| len.unwrap_or(0)).collect();
+    Ok(Ids::Owned { values, shape })
+}
+
+/// Appends the integers below `list`; every list of one level must have the same length.
+fn flatten(
+    list: &Bound<'_, PyAny>,
+    level: usize,
+    meaning: Meaning<'_>,
+    shape: &mut Vec<Option<usize>>,
+    values: &mut Vec<i64>,
+) -> PyResult<()> {
+    let py = list.py();
+    let ragged = || {
+        let message = format!("lists of {}s must all have the same length", meaning.noun());
+        Err(errors::argument(py, message))
+    };
+    if shape.len() == level {
+        shape.push(None);
+    }
+    let len = list.len()?;
+    match shape[level] {
+        Some(expected) if expected != len => return ragged(),
+        _ => shape[level] = Some(len),
+    }
+    for (position, item) in list.try_iter()?.enumerate() {
+        let item = item?;
+        let nested = is_list(&item) || item.cast::<PyUntypedArray>().is_ok_and(|a| a.ndim() > 0);
+        if nested != (shape.len() > level + 1) && position > 0 {
+            return ragged();
+        }
+        if !nested {
+            values.push(integer(&item, position, meaning)?);
+        } else if is_list(&item) {
+            flatten(&item, level + 1, meaning, shape, values)?;
+        } else {
+            flatten(&item.call_method0("tolist")?, level + 1, meaning, shape, values)?;
+        }
+    }
+    Ok(())
+}
+
+/// One id. `True` is no id although Python calls it an int; NumPy integers are.
+fn integer(item: &Bound<'_, PyAny>, position: usize, meaning: Meaning<'_>) -> PyResult<i64> {
+    let whole = if item.is_instance_of::<PyBool>() {
+        return Err(meaning.not_integer(item, position));
+    } else if item.is_instance_of::<PyInt>() {
+        item.clone()
+    } else {
+        match item.call_method0("__index__") {
+            Ok(whole) => whole,
+            Err(_) => return Err(meaning.not_integer(item, position)),
+        }
+    };
+    whole.extract::<i64>().map_err(|_| meaning.too_large(&whole, position))
+}
+
+fn is_list(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyRange>()
+}
+
+fn is_aligned(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
+    array.getattr("flags")?.getattr("aligned")?.extract()
+}
+
+fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
+}
+
+/// The value as Python shows it, shortened: ids may be texts of any length.
+fn show(object: &Bound<'_, PyAny>) -> String {
+    const LONGEST: usize = 60;
+    // NumPy 2 shows its scalars as np.float64(1.5); the user wrote 1.5.
+    let plain = object.call_method0("item").unwrap_or_else(|_| object.clone());
+    let text = plain.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    let mut short: String = text.chars().take(LONGEST).collect();
+    short.push_str("...");
+    short
+}
+
+/// A function of the numpy module.
+pub fn numpy_function<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    NUMPY.get_or_try_init(py, || PyModule::import(py, "numpy").map(Bound::unbind))?.bind(py).getattr(name)
+}

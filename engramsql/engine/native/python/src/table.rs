@@ -1,0 +1,248 @@
+//! An open table: rows, vectors and row ids as NumPy arrays.
+
+use crate::entries::{HeadInfo, ShardInfo};
+use crate::errors;
+use crate::guard::{detached, guard};
+use crate::ids::{Ids, Meaning};
+use crate::output;
+use crate::spec::{Spec, Tokens, rowids_array};
+use numpy::PyArrayDyn;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// An open table. Safe to share between threads; the interpreter is released while rows are read.
+#[pyclass(frozen, module = "engramsql.engine")]
+pub struct Table {
+    inner: Arc<engram_engine::Table>,
+}
+
+/// Element type of decoded vectors.
+#[derive(Clone, Copy)]
+enum VectorType {
+    Float32,
+    Bfloat16,
+}
+
+impl VectorType {
+    fn read(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<VectorType> {
+        let Some(dtype) = dtype else {
+            return Ok(VectorType::Float32);
+        };
+        // Accepts "float32", numpy.float32, numpy.dtype("float32") and ml_dtypes.bfloat16 alike, without importing them.
+        let name = ["name", "__name__"]
+            .iter()
+            .find_map(|attribute| dtype.getattr(*attribute).ok()?.extract::<String>().ok())
+            .map_or_else(|| dtype.str().map(|text| text.to_string()), Ok)?;
+        match name.as_str() {
+            "float32" => Ok(VectorType::Float32),
+            "bfloat16" => Ok(VectorType::Bfloat16),
+            _ => Err(errors::argument(
+                dtype.py(),
+                format!("dtype must be 'float32' or 'bfloat16' (uint16 bit patterns), got '{name}'"),
+            )),
+        }
+    }
+}
+
+impl Table {
+    pub fn new(inner: Arc<engram_engine::Table>) -> Table {
+        Table { inner }
+    }
+
+    fn row_meaning(&self) -> Meaning<'_> {
+        Meaning::Row(&self.inner)
+    }
+
+    fn require_spec(&self, py: Python<'_>) -> PyResult<&engram_engine::spec::Spec> {
+        self.inner.require_spec().map_err(|error| errors::from_engine(py, &error))
+    }
+
+    fn require_dim(&self, py: Python<'_>) -> PyResult<usize> {
+        self.inner.require_dim().map_err(|error| errors::from_engine(py, &error))
+    }
+
+    /// Vectors of `ids` in an array of `shape`, which holds `ids.len() * dim` values.
+    fn vectors_array<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &[i64],
+        shape: &[usize],
+        out: Option<&Bound<'py, PyAny>>,
+        dtype: VectorType,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let table = &self.inner;
+        Ok(match dtype {
+            VectorType::Float32 => output::filled(py, out, shape, |out| table.vectors_into(ids, out))?.into_any(),
+            VectorType::Bfloat16 => output::filled(py, out, shape, |out| table.vectors_bf16_into(ids, out))?.into_any(),
+        })
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// Catalog name, or the path it was opened from.
+    #[getter]
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// Number of rows; valid row ids are 0 to rows - 1.
+    #[getter]
+    fn rows(&self) -> u64 {
+        self.inner.rows()
+    }
+
+    /// Bytes of one row.
+    #[getter]
+    fn row_bytes(&self) -> usize {
+        self.inner.row_bytes()
+    }
+
+    /// Values per row, or None if the value format is not known.
+    #[getter]
+    fn dim(&self) -> Option<usize> {
+        self.inner.dim()
+    }
+
+    /// Name of the value format, or None.
+    #[getter]
+    fn format(&self) -> Option<&'static str> {
+        self.inner.format().map(engram_engine::format::ValueFormat::name)
+    }
+
+    /// Scale of the value format, or None.
+    #[getter]
+    fn scale(&self) -> Option<f32> {
+        self.inner.format()?.scale()
+    }
+
+    /// Name of the code path that reads rows.
+    #[getter]
+    fn reader(&self) -> &'static str {
+        self.inner.reader()
+    }
+
+    /// The hash spec, or None.
+    #[getter]
+    fn spec(&self) -> Option<Spec> {
+        self.inner.spec().cloned().map(Spec::new)
+    }
+
+    /// Decoder layer (0-based), or None.
+    #[getter]
+    fn layer(&self) -> Option<u32> {
+        self.inner.layer()
+    }
+
+    /// Bytes of all rows on disk.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.inner.bytes()
+    }
+
+    /// Path of the source.
+    #[getter]
+    fn source(&self) -> PathBuf {
+        self.inner.source().to_path_buf()
+    }
+
+    /// One record per extent: where the rows lie, and how much of it the page cache holds.
+    fn shards(&self, py: Python<'_>) -> PyResult<Vec<ShardInfo>> {
+        guard(py, || Ok(py.detach(|| self.inner.shards()).into_iter().map(ShardInfo::from).collect()))
+    }
+
+    /// One record per head; empty without a spec.
+    fn heads(&self, py: Python<'_>) -> PyResult<Vec<HeadInfo>> {
+        guard(py, || Ok(self.inner.heads().into_iter().map(HeadInfo::from).collect()))
+    }
+
+    /// Bytes of the rows of ids: uint8, shape of ids + (row_bytes,), order and duplicates kept.
+    ///
+    /// Raises RowIdError for an id outside the table, ReadError if a byte of a row cannot be read, ArgumentError if out
+    /// does not fit.
+    #[pyo3(signature = (ids, out = None))]
+    fn fetch<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
+        guard(py, || {
+            let ids = Ids::read(ids, self.row_meaning())?;
+            let shape = [ids.shape(), &[self.inner.row_bytes()]].concat();
+            let ids = ids.as_slice()?;
+            output::filled(py, out, &shape, |out| self.inner.fetch_into(ids, out))
+        })
+    }
+
+    /// Decoded rows of ids: float32, shape of ids + (dim,); with dtype "bfloat16" uint16 bit patterns, rounded once.
+    ///
+    /// Raises FormatError if the table has no value format, and what fetch raises.
+    #[pyo3(signature = (ids, out = None, dtype = None))]
+    fn vectors<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guard(py, || {
+            let dtype = VectorType::read(dtype)?;
+            let dim = self.require_dim(py)?;
+            let ids = Ids::read(ids, self.row_meaning())?;
+            let shape = [ids.shape(), &[dim]].concat();
+            self.vectors_array(py, ids.as_slice()?, &shape, out, dtype)
+        })
+    }
+
+    /// Row ids of one sequence: int64 [tokens, heads]. history: tokens before, newest last.
+    ///
+    /// Raises SpecError if the table has no spec, TokenIdError for a token outside the vocabulary.
+    #[pyo3(signature = (tokens, history = None))]
+    fn rowids<'py>(
+        &self,
+        py: Python<'py>,
+        tokens: &Bound<'py, PyAny>,
+        history: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<i64>>> {
+        guard(py, || {
+            let spec = self.require_spec(py)?;
+            rowids_array(py, spec, &Tokens::read(spec, tokens, history)?)
+        })
+    }
+
+    /// e_t of every token of one sequence: float32 [tokens, heads * dim]; with dtype "bfloat16" uint16 bit patterns.
+    ///
+    /// Raises what rowids and vectors raise.
+    #[pyo3(signature = (tokens, history = None, out = None, dtype = None))]
+    fn e_t<'py>(
+        &self,
+        py: Python<'py>,
+        tokens: &Bound<'py, PyAny>,
+        history: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guard(py, || {
+            let dtype = VectorType::read(dtype)?;
+            let dim = self.require_dim(py)?;
+            let spec = self.require_spec(py)?;
+            let tokens = Tokens::read(spec, tokens, history)?;
+            let sequence = tokens.sequence()?;
+            let ids = detached(py, || spec.rowids(sequence))?;
+            let shape = [sequence.tokens.len(), spec.heads() * dim];
+            self.vectors_array(py, &ids, &shape, out, dtype)
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        let format = self.format().unwrap_or("no format");
+        format!(
+            "<Table '{}': {} rows x {} bytes, {format}>",
+            self.inner.name(),
+            self.inner.rows(),
+            self.inner.row_bytes()
+        )
+    }
+}

@@ -1,0 +1,97 @@
+"""SQL scripts: statements one after the other until one fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from engramsql.errors import EngramError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engramsql._statements import Statements
+
+__all__ = ["StatementError", "has_rows", "run", "split"]
+
+_QUERY_RESULT = duckdb.ExpectedResultType.QUERY_RESULT
+_NOTHING = duckdb.ExpectedResultType.NOTHING
+# What DuckDB answers to a statement without a result of its own.
+_STATUS_COLUMNS = (["Count"], ["Success"])
+
+
+class StatementError(EngramError):
+    """A statement of a script failed; the cause is its ``__cause__``."""
+
+    def __init__(self, number: int, count: int, reason: str) -> None:
+        where = f"statement {number} of {count}: " if count > 1 else ""
+        super().__init__(where + reason)
+
+
+def split(script: str) -> list[str]:
+    """The statements of ``script`` in order, without their semicolons; comments alone are no statement.
+
+    The ends are found by DuckDB's tokenizer, so a semicolon in a string, a comment or a dollar quote ends nothing, and a
+    statement that does not parse leaves those before it whole.
+
+    Example:
+        >>> split("SELECT ';'; -- done; SELECT 1")
+        ["SELECT ';'"]
+    """
+    text = script.encode()  # the tokenizer counts bytes
+    pieces: list[str] = []
+    start, empty = 0, True
+    for offset, kind in duckdb.tokenize(script):
+        if kind == duckdb.token_type.operator and text[offset : offset + 1] == b";":
+            if not empty:
+                pieces.append(text[start:offset].decode().strip())
+            start, empty = offset + 1, True
+        elif not _is_comment(text, offset):
+            empty = False
+    if not empty:
+        pieces.append(text[start:].decode().strip())
+    return pieces
+
+
+def run(
+    database: Statements,
+    script: str,
+    show: Callable[[duckdb.DuckDBPyRelation], None],
+) -> None:
+    """Runs the statements of ``script`` and shows each result that has rows; stops at the first error.
+
+    Raises:
+        StatementError: With the number of the statement and DuckDB's message in one line.
+    """
+    statements = split(script)
+    for number, statement in enumerate(statements, start=1):
+        try:
+            relation = database.sql(statement)
+            if relation is not None and has_rows(statement, relation.columns):
+                show(relation)
+        except duckdb.Error as error:
+            raise StatementError(number, len(statements), one_line(str(error))) from error
+
+
+def has_rows(statement: str, columns: list[str]) -> bool:
+    """Whether what DuckDB returned is a result of ``statement``, not a count or a status."""
+    expected = {kind for parsed in duckdb.extract_statements(statement) for kind in parsed.expected_result_type}
+    if expected == {_QUERY_RESULT}:
+        return True
+    return expected != {_NOTHING} and columns not in _STATUS_COLUMNS
+
+
+def one_line(message: str) -> str:
+    """DuckDB's message without its picture of the statement.
+
+    Example:
+        >>> one_line('Parser Error: syntax error\\\\n\\\\nLINE 1: SELEC 1\\\\n        ^')
+        'Parser Error: syntax error'
+    """
+    text = message.split("\n\nLINE ", 1)[0]
+    return " ".join(text.split())
+
+
+def _is_comment(text: bytes, offset: int) -> bool:
+    return text[offset : offset + 2] in (b"--", b"/*")

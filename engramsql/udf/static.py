@@ -1,0 +1,82 @@
+"""Makes the SQL functions part of DuckDB itself, where DuckDB (>= 2.0) allows it.
+
+A statically registered extension is in every database that is opened afterwards: no LOAD, no setting. That must happen
+after DuckDB is imported and before it opens a database, while importing DuckDB here would cost every start of the command
+line a tenth of a second. So a finder waits for the import and steps aside once it has happened.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+__all__ = ["register_with_duckdb"]
+
+# The first DuckDB that exports duckdb_register_static_extension.
+_FIRST_VERSION = 2
+
+
+def register_with_duckdb() -> None:
+    """Registers the extension now if DuckDB is imported, else right after it will be."""
+    duckdb = sys.modules.get("duckdb")
+    if duckdb is not None:
+        _register(duckdb)
+    elif not any(isinstance(finder, _DuckDBFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _DuckDBFinder())
+
+
+class _DuckDBFinder:
+    """Finds DuckDB where it is, once, and registers the extension when it has been imported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "duckdb":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                _register(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _register(duckdb: ModuleType) -> None:
+    version = str(getattr(duckdb, "__version__", "0"))
+    major = version.split(".", 1)[0]
+    if not major.isdigit() or int(major) < _FIRST_VERSION:
+        return
+    from engramsql.errors import EngramWarning, ExtensionError
+    from engramsql.udf import extension_path
+
+    try:
+        path = extension_path()
+    except ExtensionError:
+        return  # connect() says so when the functions are needed
+    import ctypes
+
+    import _duckdb
+
+    try:
+        register = ctypes.CDLL(str(path)).engramsql_register_static
+    except (OSError, AttributeError) as error:
+        warnings.warn(f"SQL functions only after LOAD: {error}", EngramWarning, stacklevel=2)
+        return
+    register.argtypes = [ctypes.c_char_p]
+    register.restype = ctypes.c_char_p
+    refusal: bytes | None = register(str(_duckdb.__file__).encode())
+    if refusal is not None:
+        reason = refusal.decode(errors="replace")
+        warnings.warn(f"SQL functions only after LOAD: {reason}", EngramWarning, stacklevel=2)
