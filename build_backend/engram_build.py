@@ -1,8 +1,8 @@
 """Build backend: maturin, and before it the parts of the wheel that maturin does not know.
 
-The wheel holds two shared objects over one engine: the Python module, which maturin builds, and the DuckDB extension, which
-this file builds, gives its footer and puts beside ``engramsql/udf/__init__.py``. The footer comes last: a strip would cut
-it off. ``catalog/`` is copied into the package. All of it is made in the source tree and ignored by git.
+The wheel holds two shared objects over one engine: the Python module, which maturin builds, and the DuckDB extension,
+which this file builds, gives its footer and puts beside ``engramsql/udf/__init__.py``. The footer comes last: a strip
+would cut it off. ``catalog/`` is copied into the package. All of it is made in the source tree and ignored by git.
 """
 
 from __future__ import annotations
@@ -81,8 +81,7 @@ def _build_extension() -> tuple[Path, str]:
     for line in output.splitlines():
         message = json.loads(line)
         if message.get("reason") == "compiler-artifact" and "cdylib" in message["target"]["kind"]:
-            if CRATE in message["package_id"] or message["target"]["name"] == "engramsql":
-                return Path(message["filenames"][0]), _version(cargo)
+            return Path(message["filenames"][0]), _version(cargo)
     raise RuntimeError(f"cargo built {CRATE} and named no shared object")
 
 

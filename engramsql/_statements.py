@@ -1,8 +1,8 @@
 """Running SQL from the caller's point of view.
 
-DuckDB finds Python variables by name in the frames of the call stack, first their locals, then their globals. Ours stand
-nearer than the caller's, so this module keeps next to no names: a caller's table called ``errors`` or ``params`` must not
-be hidden by a variable of ours. For the same reason arguments are put away before DuckDB looks.
+DuckDB finds Python variables by name in the frames of the call stack, first their locals, then their globals. Ours
+stand nearer than the caller's, so this module keeps next to no names: a caller's table called ``errors`` or ``params``
+must not be hidden by a variable of ours. For the same reason arguments are put away before DuckDB looks.
 """
 
 from abc import ABC as _ABC
@@ -23,7 +23,7 @@ class Statements(_ABC):
         """The DuckDB connection, with the catalog's tables and views as they are now."""
 
     def sql(self, query: str, params: object = None) -> "duckdb.DuckDBPyRelation":
-        """Runs ``query`` and returns DuckDB's relation, which fetches when asked: ``.to_arrow_table()``, ``.fetchall()``.
+        """Runs ``query`` and returns DuckDB's relation, which fetches when asked: ``.to_arrow_table()``, ...
 
         Args:
             query: One SQL statement, or several of which the last one's result is returned.

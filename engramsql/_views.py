@@ -60,9 +60,7 @@ class CatalogViews:
         select = _single_select(sql)
         cursor = self._connection.cursor()
         # A Python variable would bind now and be gone at the next open.
-        (variables,) = cursor.execute(
-            "SELECT current_setting('python_enable_replacements')"
-        ).fetchall()[0]
+        (variables,) = cursor.execute("SELECT current_setting('python_enable_replacements')").fetchall()[0]
         cursor.execute("SET python_enable_replacements = false")
         cursor.begin()
         try:

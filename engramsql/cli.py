@@ -1,7 +1,7 @@
 """The command line: ``engramsql [DB] [-c SQL | -f FILE]`` and the commands.
 
-Data goes to stdout, messages go to stderr in one line each. Exit codes: 0 good, 1 error, 2 usage, 130 interrupted. What is
-heavy is imported by the function that needs it, so that ``--version`` and ``--help`` answer at once.
+Data goes to stdout, messages go to stderr in one line each. Exit codes: 0 good, 1 error, 2 usage, 130 interrupted. What
+is heavy is imported by the function that needs it, so that ``--version`` and ``--help`` answer at once.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _build_demo(parser: argparse.ArgumentParser) -> None:
 
         from engramsql import demo
 
-        demo.run(Path(options.directory))
+        demo.run(Path(options.directory))  # type: ignore[attr-defined,unused-ignore]
         return GOOD
 
     parser.set_defaults(run=run)

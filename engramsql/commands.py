@@ -102,7 +102,7 @@ def _database(path: str) -> Database:
 def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
     """Runs ``work`` so that Ctrl-C stops its query at once.
 
-    DuckDB does not look for signals while it makes Arrow batches, so the work has a thread of its own and this one waits.
+    DuckDB does not look for signals while it makes Arrow batches, so the work has a thread of its own; this one waits.
     """
     failure: list[BaseException] = []
     done = threading.Event()

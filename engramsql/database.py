@@ -96,9 +96,7 @@ class Database(Statements):
     database is closed by :meth:`close` or by leaving its ``with`` block; results that were fetched stay valid.
     """
 
-    def __init__(
-        self, session: Session, *, label: str, read_only: bool = False, temporary: str | None = None
-    ) -> None:
+    def __init__(self, session: Session, *, label: str, read_only: bool = False, temporary: str | None = None) -> None:
         import duckdb
 
         self._label = label

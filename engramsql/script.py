@@ -32,12 +32,12 @@ class StatementError(EngramError):
 def split(script: str) -> list[str]:
     """The statements of ``script`` in order, without their semicolons; comments alone are no statement.
 
-    The ends are found by DuckDB's tokenizer, so a semicolon in a string, a comment or a dollar quote ends nothing, and a
+    The ends are found by DuckDB's tokenizer: a semicolon in a string, a comment or a dollar quote ends nothing, and a
     statement that does not parse leaves those before it whole.
 
     Example:
         >>> split("SELECT ';'; -- done; SELECT 1")
-        ["SELECT ';'"]
+        ["SELECT ';'", 'SELECT 1']
     """
     text = script.encode()  # the tokenizer counts bytes
     pieces: list[str] = []
@@ -83,10 +83,10 @@ def has_rows(statement: str, columns: list[str]) -> bool:
 
 
 def one_line(message: str) -> str:
-    """DuckDB's message without its picture of the statement.
+    r"""DuckDB's message without its picture of the statement.
 
     Example:
-        >>> one_line('Parser Error: syntax error\\\\n\\\\nLINE 1: SELEC 1\\\\n        ^')
+        >>> one_line('Parser Error: syntax error\n\nLINE 1: SELEC 1\n        ^')
         'Parser Error: syntax error'
     """
     text = message.split("\n\nLINE ", 1)[0]

@@ -21,9 +21,7 @@ _BATCH_ROWS = 2048
 # Values that are text at one time: bounds memory when each row holds thousands of floats.
 _SLICE_VALUES = 1 << 16
 
-_INTEGERS = frozenset(
-    ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
-)
+_INTEGERS = frozenset(["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"])
 # Arrow has no type that holds all of their values; DuckDB writes them as digits.
 _WIDE_NUMBERS = frozenset(["hugeint", "uhugeint", "decimal", "bignum", "varint"])
 _NESTED = frozenset(["list", "array", "struct", "map", "union"])
@@ -75,21 +73,15 @@ def json_cells(column: Column, array: pa.Array) -> list[str]:
 def plain_cells(column: Column, array: pa.Array) -> list[str | None]:
     """Bare text of each value: what JSON shows, texts without quotes; NULL is None."""
     if _is_string(array):
-        return array.to_pylist()
+        return list(array.to_pylist())
     cells = fragments(array)
     plain = cells if column.kind is Kind.NESTED else [cell.strip('"') for cell in cells]
-    return [
-        None if null else cell
-        for cell, null in zip(plain, array.is_null().to_pylist(), strict=True)
-    ]
+    return [None if null else cell for cell, null in zip(plain, array.is_null().to_pylist(), strict=True)]
 
 
 def _plans(relation: duckdb.DuckDBPyRelation) -> list[_Plan]:
     names_and_types = zip(relation.columns, relation.types, strict=True)
-    return [
-        _plan(name, type_.id, position)
-        for position, (name, type_) in enumerate(names_and_types, start=1)
-    ]
+    return [_plan(name, type_.id, position) for position, (name, type_) in enumerate(names_and_types, start=1)]
 
 
 def _plan(name: str, type_id: str, position: int) -> _Plan:

@@ -40,11 +40,7 @@ def fragments(array: pa.Array) -> list[str]:
         return [_quoted(value) for value in array.to_pylist()]
     if pa.types.is_map(kind):
         return _maps(array)
-    if (
-        pa.types.is_list(kind)
-        or pa.types.is_large_list(kind)
-        or pa.types.is_fixed_size_list(kind)
-    ):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _lists(array)
     if pa.types.is_struct(kind):
         return _structs(array)

@@ -1,8 +1,8 @@
 """Makes the SQL functions part of DuckDB itself, where DuckDB (>= 2.0) allows it.
 
 A statically registered extension is in every database that is opened afterwards: no LOAD, no setting. That must happen
-after DuckDB is imported and before it opens a database, while importing DuckDB here would cost every start of the command
-line a tenth of a second. So a finder waits for the import and steps aside once it has happened.
+after DuckDB is imported and before it opens a database, while importing DuckDB here would cost every start of the
+command line a tenth of a second. So a finder waits for the import and steps aside once it has happened.
 """
 
 from __future__ import annotations

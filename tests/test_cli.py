@@ -1,0 +1,368 @@
+"""The command line as a user runs it: a process, its streams and its exit code."""
+
+import csv
+import io
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+CHECKPOINT = GOLDEN / "ckpt_qwen4_exp_fp8"
+ROWS = 1408
+PROGRAM = [sys.executable, "-m", "engramsql"]
+
+
+def run(*arguments: str | Path, stdin: str = "", cwd: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
+    words = [*PROGRAM, *map(str, arguments)]
+    return subprocess.run(words, input=stdin.encode(), capture_output=True, cwd=cwd, check=False, timeout=120)
+
+
+def out(*arguments: str | Path, stdin: str = "") -> str:
+    done = run(*arguments, stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode()
+
+
+def test_version_and_help():
+    import engramsql
+
+    assert out("--version") == f"engramsql {engramsql.__version__}\n"
+    assert "commands" in out("--help")
+
+
+@pytest.mark.parametrize("command", ["demo", "register", "drop", "tables", "check", "extension-path"])
+def test_every_command_has_help(command: str):
+    assert f"engramsql {command}" in out(command, "--help")
+    assert command in out("--help")
+
+
+@pytest.mark.parametrize("route", ["-c", "-f", "-f -", "stdin"])
+@pytest.mark.parametrize("broken", ["SELECT * FROM nowhere", "SELEC 2"])
+def test_a_script_stops_at_the_first_error(tmp_path: Path, route: str, broken: str):
+    text = f"SELECT 1 AS x;\n{broken};\nSELECT 3 AS x;\n"
+    script = tmp_path / "script.sql"
+    script.write_text(text)
+    done = {
+        "-c": lambda: run("-c", text),
+        "-f": lambda: run("-f", script),
+        "-f -": lambda: run("-f", "-", stdin=text),
+        "stdin": lambda: run(stdin=text),
+    }[route]()
+    assert done.returncode == 1
+    assert done.stdout == b"x\n1\n"
+    (message,) = done.stderr.decode().splitlines()
+    assert message.startswith("engramsql: statement 2 of 3: ")
+    assert "nowhere" in message or "SELEC" in message
+
+
+def test_statements_end_where_sql_says():
+    script = """
+        SELECT ';' AS a /* ; */ -- ;
+        ; SELECT $$x;y;$$ AS b
+        ;; -- nothing; at all
+        SELECT 'größe; 数据' AS "c;d";
+    """
+    assert out(stdin=script) == "a\n;\nb\nx;y;\nc;d\ngröße; 数据\n"
+
+
+@pytest.mark.parametrize("script", ["", ";", "-- nothing", "/* ; */ ;"])
+def test_nothing_to_run_is_good(script: str):
+    assert out(stdin=script) == ""
+
+
+def test_only_results_are_data():
+    script = "CREATE TABLE t (i INT); INSERT INTO t VALUES (1), (2); SET threads = 1; DELETE FROM t WHERE i = 1"
+    assert out("-c", script) == ""
+    assert out("-c", f"{script}; INSERT INTO t VALUES (5) RETURNING i; FROM t ORDER BY i") == "i\n5\ni\n2\n5\n"
+    assert out("-c", "SELECT 1 AS Count; SELECT 2 AS Success") == "Count\n1\nSuccess\n2\n"
+
+
+def test_a_checkpoint_is_a_database():
+    query = "SELECT rowid, head FROM engram_fetch('ple', [3, 1, 3]) ORDER BY ord"
+    assert out(CHECKPOINT, "-c", query) == "rowid,head\n3,0\n1,0\n3,0\n"
+
+
+def test_python_variables_are_no_tables():
+    done = run("-c", "SELECT * FROM options")
+    assert done.returncode == 1
+    assert b"options" in done.stderr
+
+
+VALUES = """
+    SELECT 9007199254740993 AS big, 18446744073709551615::UBIGINT AS unsigned,
+           170141183460469231731687303715884105727 AS huge, 0.1::FLOAT AS single, 0.1::DOUBLE AS double,
+           'nan'::FLOAT AS nan, 'inf'::DOUBLE AS inf, '-inf'::FLOAT AS minus,
+           1.50::DECIMAL(10, 2) AS decimal, true AS yes, NULL AS nothing, '' AS empty,
+           E'a,"b"\\n|\\t' AS text, '\\x00\\xFFz'::BLOB AS blob, DATE '2024-02-29' AS day,
+           [1, NULL, 3] AS list, [0.5, 'nan'::FLOAT]::FLOAT[2] AS vector, [[1], [], NULL] AS nested,
+           {'a': 1, 'b': ['x'::BLOB]} AS struct, MAP {'k': 1} AS map, 'ü' AS unicode
+"""
+AS_JSON = {
+    "big": 9007199254740993,
+    "unsigned": 18446744073709551615,
+    "huge": 170141183460469231731687303715884105727,
+    "single": 0.1,
+    "double": 0.1,
+    "nan": "NaN",
+    "inf": "Infinity",
+    "minus": "-Infinity",
+    "decimal": 1.5,
+    "yes": True,
+    "nothing": None,
+    "empty": "",
+    "text": 'a,"b"\n|\t',
+    "blob": "00ff7a",
+    "day": "2024-02-29",
+    "list": [1, None, 3],
+    "vector": [0.5, "NaN"],
+    "nested": [[1], [], None],
+    "struct": {"a": 1, "b": ["78"]},
+    "map": {"k": 1},
+    "unicode": "ü",
+}
+
+
+def refuse_constant(name: str) -> None:
+    raise AssertionError(f"{name} is no JSON")
+
+
+def test_json_is_exact():
+    text = out("--format", "json", "-c", VALUES)
+    assert json.loads(text, parse_constant=refuse_constant) == [AS_JSON]
+    assert "1.50" in text  # a decimal keeps its digits
+
+
+def test_jsonl_is_the_same_line_by_line():
+    lines = out("--format", "jsonl", "-c", f"{VALUES} UNION ALL {VALUES}").splitlines()
+    assert [json.loads(line) for line in lines] == [AS_JSON, AS_JSON]
+
+
+def test_json_of_no_rows_and_of_equal_names():
+    assert json.loads(out("--format", "json", "-c", "SELECT 1 AS x WHERE false")) == []
+    assert out("--format", "jsonl", "-c", "SELECT 1 AS x WHERE false") == ""
+    assert json.loads(out("--format", "json", "-c", "SELECT 1 AS a, 2 AS a")) == [{"a": 1, "a_1": 2}]
+
+
+def test_csv_round_trip():
+    text = out("--format", "csv", "-c", VALUES)
+    (row,) = csv.DictReader(io.StringIO(text, newline=""))
+    assert row["text"] == 'a,"b"\n|\t'
+    assert (row["big"], row["blob"], row["nan"], row["yes"]) == ("9007199254740993", "00ff7a", "NaN", "true")
+    assert json.loads(row["vector"]) == [0.5, "NaN"]
+    assert (row["nothing"], row["empty"]) == ("", "")
+    assert ',"",' in text  # an empty text is not NULL
+
+
+def test_tsv_has_one_line_per_row():
+    header, row, end = out("--format", "tsv", "-c", VALUES).split("\n")
+    assert end == ""
+    cells = dict(zip(header.split("\t"), row.split("\t"), strict=True))
+    assert (cells["text"], cells["nothing"], cells["empty"]) == ('a,"b"\\n|\\t', "\\N", "")
+
+
+def test_markdown_is_whole():
+    lines = out(CHECKPOINT, "--format", "markdown", "-c", "SELECT embedding, 'a|b' AS t FROM ple LIMIT 1").splitlines()
+    assert lines[:2] == ["| embedding | t |", "| --- | --- |"]
+    assert lines[2].count(",") == 159
+    assert lines[2].endswith("| a\\|b |")
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "json", "jsonl", "markdown"])
+def test_machine_formats_never_cut(format: str):
+    text = out(CHECKPOINT, "--format", format, "-c", "SELECT rowid, embedding, row FROM ple")
+    assert text.count("\n") >= ROWS
+    assert "…" not in text
+    assert "\x1b" not in text
+
+
+def test_arrow_is_a_stream_with_its_end_marker():
+    done = run(CHECKPOINT, "--format", "arrow", "-c", "SELECT rowid, embedding FROM ple ORDER BY rowid")
+    assert done.stdout.endswith(b"\xff\xff\xff\xff\x00\x00\x00\x00")
+    table = pa.ipc.open_stream(done.stdout).read_all()
+    table.validate(full=True)
+    assert table.num_rows == ROWS
+    assert table.schema.field("embedding").type == pa.list_(pa.float32(), 160)
+
+
+def test_a_failed_arrow_stream_does_not_look_whole():
+    query = "SELECT CASE WHEN range = 50000 THEN error('stop') ELSE range END AS x FROM range(100000)"
+    done = run("--format", "arrow", "-c", f"SET threads = 1; {query}")
+    assert done.returncode == 1
+    assert not done.stdout.endswith(b"\xff\xff\xff\xff\x00\x00\x00\x00")
+
+
+def test_parquet(tmp_path: Path):
+    done = run("--format", "parquet", "-c", "SELECT range AS x FROM range(10000)")
+    assert pq.read_table(io.BytesIO(done.stdout)).num_rows == 10000
+
+
+def test_box_into_a_pipe_is_plain():
+    text = out(CHECKPOINT, "--format", "box", "-c", "SELECT rowid, head FROM ple LIMIT 2")
+    assert "│ rowid │" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--format", "xml"],
+        ["-c", "SELECT 1", "-f", "x.sql"],
+        ["--nonsense"],
+        ["db", "another"],
+        ["register", "x"],
+        ["register", "x", "y"],
+        ["drop"],
+        ["check"],
+        ["--vers"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_2(arguments: list[str]):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"usage: engramsql" in done.stderr
+
+
+def test_errors_are_one_line(tmp_path: Path):
+    (tmp_path / "notes.txt").write_text("hello")
+    for arguments in [
+        [tmp_path, "-c", "SELECT 1"],
+        ["-f", tmp_path / "none.sql"],
+        ["drop", "x", "--db", tmp_path / "db"],
+    ]:
+        done = run(*arguments)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr.startswith(b"engramsql: ")
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_a_bad_script_file_is_an_error(tmp_path: Path):
+    script = tmp_path / "latin.sql"
+    script.write_bytes("SELECT 'ü'".encode("latin-1"))
+    done = run("-f", script)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"utf-8" in done.stderr
+
+
+def test_register_tables_drop(tmp_path: Path):
+    db = tmp_path / "my db"
+    assert out("register", "ple", CHECKPOINT, "--db", db).startswith(f"ple: {ROWS} rows x 160 bytes")
+    (row,) = csv.DictReader(io.StringIO(out("tables", "--db", db)))
+    assert (row["name"], row["rows"], row["format"]) == ("ple", str(ROWS), "fp8_e4m3")
+    assert json.loads(out("tables", "--db", db, "--format", "json"))[0]["rows"] == ROWS
+    assert out(db, "-c", "SELECT count(*) AS n FROM ple") == f"n\n{ROWS}\n"
+    assert out("drop", "ple", "--db", db) == ""
+    assert run("drop", "ple", "--db", db).returncode == 1
+    assert CHECKPOINT.is_dir()
+
+
+def test_a_change_of_a_checkpoint_is_refused():
+    done = run("register", "x", CHECKPOINT, "--db", CHECKPOINT)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"is no database directory" in done.stderr
+
+
+def test_a_store_needs_what_its_files_do_not_say(tmp_path: Path):
+    shards = tmp_path / "store"
+    shards.mkdir()
+    for number in range(3):
+        (shards / f"shard_{number:03}.bin").write_bytes(bytes([number]) * 80)
+    db = tmp_path / "db"
+    assert run("register", "s", shards, "--db", db).returncode == 1
+    assert out("register", "s", shards, "--db", db, "--width", "8", "--rows-per-shard", "10").startswith("s: 30 rows")
+    query = "SELECT rowid, row FROM engram_fetch('s', [29, 0, 10]) ORDER BY ord"
+    assert out(db, "-c", query) == f"rowid,row\n29,{'02' * 8}\n0,{'00' * 8}\n10,{'01' * 8}\n"
+    assert run("register", "t", shards, "--db", db, "--width", "7", "--rows-per-shard", "10").returncode == 1
+
+
+def test_check(tmp_path: Path):
+    assert out("check", CHECKPOINT).startswith("ple: ok")
+    db = tmp_path / "db"
+    source = tmp_path / "source"
+    shutil.copytree(CHECKPOINT, source)
+    out("register", "ple", source, "--db", db)
+    assert out("check", "--db", db).startswith("ple: ok")
+    shard = source / "model-00002-of-00002.safetensors"
+    shard.write_bytes(shard.read_bytes()[:-17])
+    done = run("check", "--db", db)
+    assert done.returncode == 1
+    assert b"ple: " in done.stdout
+    assert shard.name.encode() in done.stdout
+    assert run("check", tmp_path / "none").returncode == 1
+
+
+def test_extension_path():
+    path = Path(out("extension-path").strip())
+    assert path.name == "engramsql.duckdb_extension"
+    assert path.is_file()
+
+
+def test_a_closed_pipe_is_quiet():
+    reader = subprocess.Popen([*PROGRAM, "-c", "FROM range(10000000)"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == b"range\n"
+    reader.stdout.close()
+    assert reader.stderr is not None
+    assert reader.stderr.read() == b""
+    reader.wait(timeout=60)
+    reader.stderr.close()
+
+
+def test_interrupt_stops_the_query():
+    query = "SELECT 1 AS ready; SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
+    with subprocess.Popen([*PROGRAM, "-c", query], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert process.stdout.readline() == b"1\n"
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert time.monotonic() - started < 5
+        assert process.stderr.read() == b""
+
+
+def on_a_terminal(*arguments: str) -> tuple[int, str]:
+    """Runs the program with a terminal at both ends; exit code and what the terminal showed."""
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
+    process = subprocess.Popen(
+        [*PROGRAM, *arguments], stdin=follower, stdout=follower, stderr=follower, env=environment
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(leader)
+    return process.wait(timeout=60), shown.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_a_box_and_a_hint():
+    code, shown = on_a_terminal("-c", "SELECT 1 AS x")
+    assert code == 0
+    assert "┌" in shown
+    code, shown = on_a_terminal()
+    assert code == 2
+    assert shown.count("\n") == 1
+    assert "-c SQL" in shown
+
+
+def test_stdin_may_be_closed():
+    done = subprocess.run(f"{sys.executable} -m engramsql <&-", shell=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

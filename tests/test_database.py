@@ -1,0 +1,353 @@
+"""Databases: opening, naming, views, and what one connection sees of another's changes."""
+
+import gc
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import engramsql
+from engramsql import errors as engram_errors
+from engramsql.database import Database
+
+GOLDEN = Path(__file__).parent / "golden"
+CHECKPOINT = GOLDEN / "ckpt_qwen4_exp_fp8"
+ROWS = 1408
+
+
+@pytest.fixture
+def db() -> Iterator[Database]:
+    with engramsql.connect() as database:
+        database.register("ple", CHECKPOINT)
+        yield database
+
+
+def count(database: Database, relation: str) -> int:
+    rows = database.sql(f"SELECT count(*) FROM {relation}").fetchall()
+    return int(rows[0][0])
+
+
+def test_memory_database_leaves_nothing_behind():
+    before = set(os.listdir(tempfile.gettempdir()))
+    with engramsql.connect() as database:
+        assert database.tables() == []
+        assert database.directory is None
+        assert repr(database) == "<Database ':memory:': no tables>"
+    assert not {name for name in set(os.listdir(tempfile.gettempdir())) - before if name.startswith("engramsql-")}
+
+
+def test_directory_database_is_there_again(tmp_path: Path):
+    path = tmp_path / "a folder" / "größe 'x' 数据"
+    with engramsql.connect(path) as database:
+        (entry,) = database.register("ple", CHECKPOINT)
+        assert (entry.name, entry.rows, entry.dim, entry.in_place) == ("ple", ROWS, 160, True)
+        assert database.directory == path
+    with engramsql.connect(path) as database:
+        assert [entry.name for entry in database.tables()] == ["ple"]
+        assert count(database, "ple") == ROWS
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("ckpt_qwen4_exp_fp8", ["ple"]),
+        ("ckpt_deepseek_v41", ["engram_l1", "engram_l3"]),
+        ("peer_store/rows", ["rows"]),
+    ],
+)
+def test_a_source_opens_under_a_name_that_fits(source: str, names: list[str]):
+    with engramsql.connect(GOLDEN / source) as database:
+        assert [entry.name for entry in database.tables()] == names
+        for name in names:
+            assert count(database, name) == database.table(name).rows
+
+
+def test_python_and_sql_agree(db: Database):
+    tokens = [5, 1, 7, 300]
+    table = db.table("ple")
+    rows = db.sql(
+        "SELECT rowid, row FROM engram_fetch('ple', rowids_for_seq('ple', ?)) ORDER BY ord", [tokens]
+    ).fetchall()
+    rowids = table.rowids(tokens)
+    assert [row[0] for row in rows] == rowids.ravel().tolist()
+    assert b"".join(row[1] for row in rows) == table.fetch(rowids).tobytes()
+
+
+@pytest.mark.parametrize("path", ["", 5, object()], ids=repr)
+def test_a_path_that_is_none_is_refused(path: object):
+    with pytest.raises(engram_errors.ArgumentError):
+        engramsql.connect(path)
+
+
+def test_what_is_no_database_and_no_source_is_named(tmp_path: Path):
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(engram_errors.SourceError, match="neither a checkpoint .* nor a store"):
+        engramsql.connect(tmp_path)
+    with pytest.raises(engram_errors.EngramError, match=r"notes\.txt"):
+        engramsql.connect(tmp_path / "notes.txt")
+
+
+def test_failing_to_open_leaves_nothing_behind(tmp_path: Path):
+    (tmp_path / "notes.txt").write_text("hello")
+    before = set(os.listdir(tempfile.gettempdir()))
+    with pytest.raises(engram_errors.SourceError):
+        engramsql.connect(tmp_path)
+    assert not {name for name in set(os.listdir(tempfile.gettempdir())) - before if name.startswith("engramsql-")}
+
+
+def test_names_of_any_kind_are_relations(db: Database):
+    for name in ["select", "A b", 'quo"te', "o'clock", "größe", "x;--"]:
+        try:
+            db.register(name, CHECKPOINT)
+        except engram_errors.CatalogError:
+            continue  # the catalog has its own rules for names
+        quoted = '"' + name.replace('"', '""') + '"'
+        assert count(db, quoted) == ROWS
+        db.drop(name)
+        with pytest.raises(duckdb.Error):
+            count(db, quoted)
+
+
+def test_registering_and_dropping_show_at_once(db: Database):
+    other = db.connection.cursor()
+    db.register("again", CHECKPOINT)
+    assert other.sql("SELECT count(*) FROM again").fetchall() == [(ROWS,)]
+    db.drop("again")
+    with pytest.raises(duckdb.CatalogException):
+        other.sql("SELECT count(*) FROM again")
+    with pytest.raises(engram_errors.UnknownTableError, match="again"):
+        db.drop("again")
+    with pytest.raises(engram_errors.CatalogError, match="ple"):
+        db.register("PLE", CHECKPOINT)
+
+
+def test_sql_and_another_database_change_the_same_catalog(tmp_path: Path):
+    with engramsql.connect(tmp_path / "db") as one, engramsql.connect(tmp_path / "db") as two:
+        one.execute(f"CALL engram_register('ple', '{CHECKPOINT}')")
+        assert count(one, "ple") == ROWS
+        assert count(two, "ple") == ROWS
+        assert two.table("ple").rows == ROWS
+        two.drop("ple")
+        with pytest.raises(duckdb.Error):
+            count(one, "ple")
+
+
+def test_python_variables_are_relations_and_hide_no_table(db: Database):
+    ple = pa.table({"x": [1]})
+    assert count(db, "ple") == ROWS
+    ids = pa.table({"rowid": [3, 1]})
+    assert db.sql("SELECT sum(rowid) FROM ids").fetchall() == [(4,)]
+    # Names that the package itself uses must not stand in the caller's way.
+    errors = params = query = connection = annotations = sql = ids
+    for name in ["errors", "params", "query", "connection", "annotations", "sql"]:
+        assert count(db, name) == 2
+    assert db.execute("SELECT count(*) FROM ids").fetchone() == (2,)
+    assert all(relation.num_rows for relation in (ple, errors, params, query, connection, annotations, sql))
+
+
+def test_parameters_by_position_and_name(db: Database):
+    assert db.sql("SELECT ? + 1", [1]).fetchall() == [(2,)]
+    assert db.sql("SELECT $a + 1", params={"a": 1}).fetchall() == [(2,)]
+    assert db.execute("SELECT ?", [3]).fetchall() == [(3,)]
+
+
+def test_results_are_arrow_and_stay_valid(db: Database):
+    result = db.sql("SELECT rowid, embedding FROM ple WHERE rowid < 3 ORDER BY rowid").to_arrow_table()
+    expected = db.table("ple").vectors([0, 1, 2])
+    db.close()
+    gc.collect()
+    result.validate(full=True)
+    np.testing.assert_array_equal(np.array(result["embedding"].to_pylist(), dtype=np.float32), expected)
+
+
+def test_a_relation_outlives_its_database_object():
+    relation = engramsql.connect(CHECKPOINT).sql("SELECT count(*) FROM ple")
+    gc.collect()
+    assert relation.fetchall() == [(ROWS,)]
+
+
+def test_an_open_reader_does_not_block_a_cursor(db: Database):
+    reader = db.sql("SELECT rowid FROM ple").to_arrow_reader(100)
+    reader.read_next_batch()
+    assert db.connection.cursor().sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_views_are_kept(tmp_path: Path):
+    with engramsql.connect(tmp_path / "db") as database:
+        database.register("ple", CHECKPOINT)
+        database.create_view("low", "SELECT rowid FROM ple WHERE rowid < 10; -- ten rows")
+        database.create_view("lower", "SELECT * FROM low WHERE rowid < 5")
+        assert [view.name for view in database.views()] == ["low", "lower"]
+        assert count(database, "lower") == 5
+    with engramsql.connect(tmp_path / "db", read_only=True) as database:
+        assert count(database, "lower") == 5
+        with pytest.raises(engram_errors.CatalogError, match="read-only"):
+            database.drop_view("low")
+
+
+def test_a_view_is_replaced_only_if_asked(db: Database):
+    db.create_view("v", "SELECT 1 AS x")
+    with pytest.raises(engram_errors.CatalogError, match="'v'"):
+        db.create_view("v", "SELECT 2 AS x")
+    assert db.sql("FROM v").fetchall() == [(1,)]
+    db.create_view("v", "SELECT 2 AS x", replace=True)
+    assert db.sql("FROM v").fetchall() == [(2,)]
+    db.drop_view("v")
+    with pytest.raises(engram_errors.EngramError, match="'v'"):
+        db.drop_view("v")
+
+
+def test_a_view_must_not_take_a_tables_name(db: Database):
+    for replace in (False, True):
+        with pytest.raises(engram_errors.CatalogError, match="ple"):
+            db.create_view("ple", "SELECT 1", replace=replace)
+    assert count(db, "ple") == ROWS
+
+
+@pytest.mark.parametrize("sql", ["", "SELECT 1; SELECT 2", "CREATE TABLE t (i INT)", "DROP VIEW ple", "-- nothing"])
+def test_a_view_is_one_select(db: Database, sql: str):
+    with pytest.raises(engram_errors.ArgumentError, match="exactly one SELECT"):
+        db.create_view("v", sql)
+
+
+def test_a_view_that_does_not_bind_is_not_kept(db: Database):
+    variable = pa.table({"x": [1]})
+    for sql in ["SELECT nope FROM ple", "SELECT * FROM nowhere", "SELECT * FROM variable"]:
+        with pytest.raises(duckdb.Error):
+            db.create_view("v", sql)
+    assert db.views() == []
+    assert count(db, "variable") == variable.num_rows  # variables are found again afterwards
+
+
+def test_a_broken_view_does_not_stop_opening(tmp_path: Path):
+    with engramsql.connect(tmp_path / "db") as database:
+        database.register("ple", CHECKPOINT)
+        database.create_view("v", "SELECT * FROM ple")
+        database.create_view("w", "SELECT 1 AS x")
+        database.drop("ple")
+    with pytest.warns(engram_errors.EngramWarning, match="view 'v' was left out: .*ple"):
+        database = engramsql.connect(tmp_path / "db")
+    with database:
+        assert database.sql("FROM w").fetchall() == [(1,)]
+
+
+def test_a_table_whose_files_are_gone_does_not_stop_opening(tmp_path: Path):
+    source = tmp_path / "source"
+    shutil.copytree(CHECKPOINT, source)
+    with engramsql.connect(tmp_path / "db") as database:
+        database.register("gone", source)
+        database.register("ple", CHECKPOINT)
+    shutil.rmtree(source)
+    with engramsql.connect(tmp_path / "db") as database:
+        assert [entry.name for entry in database.tables()] == ["gone", "ple"]
+        assert count(database, "ple") == ROWS
+        with pytest.raises(duckdb.Error, match="source"):
+            count(database, "gone")
+        with pytest.raises(engram_errors.SourceError, match="source"):
+            database.table("gone")
+
+
+def snapshot(directory: Path) -> dict[str, tuple[int, int]]:
+    paths = [directory, *directory.rglob("*")]
+    return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in paths}
+
+
+def test_read_only_writes_nothing(tmp_path: Path):
+    with engramsql.connect(tmp_path / "db") as database:
+        database.register("ple", CHECKPOINT)
+    before = snapshot(tmp_path)
+    with engramsql.connect(tmp_path / "db", read_only=True) as database:
+        assert count(database, "ple") == ROWS
+        database.table("ple").fetch([0])
+        refusals = [
+            lambda: database.register("x", CHECKPOINT),
+            lambda: database.drop("ple"),
+            lambda: database.create_view("v", "SELECT 1"),
+        ]
+        for refused in refusals:
+            with pytest.raises(engram_errors.CatalogError, match="read-only"):
+                refused()
+        with pytest.raises(duckdb.Error, match="read-only"):
+            database.execute("CALL engram_drop('ple')")
+    assert snapshot(tmp_path) == before
+
+
+def test_read_only_needs_a_database(tmp_path: Path):
+    with pytest.raises(engram_errors.CatalogError, match="does not exist"):
+        engramsql.connect(tmp_path / "none", read_only=True)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_read_only_source_refuses_changes():
+    with (
+        engramsql.connect(CHECKPOINT, read_only=True) as database,
+        pytest.raises(engram_errors.CatalogError, match="read-only"),
+    ):
+        database.drop("ple")
+
+
+def test_a_closed_database_says_so(db: Database):
+    db.close()
+    db.close()
+    assert repr(db) == "<Database ':memory:', closed>"
+    for use in [db.tables, db.views, lambda: db.sql("SELECT 1"), lambda: db.table("ple"), lambda: db.connection]:
+        with pytest.raises(engram_errors.ClosedError, match="is closed; open it again"):
+            use()
+
+
+def test_unknown_tables_are_named(db: Database):
+    with pytest.raises(engram_errors.UnknownTableError, match="'pel'"):
+        db.table("pel")
+
+
+def test_a_path_is_a_table(db: Database):
+    assert db.table(CHECKPOINT).rows == ROWS
+
+
+def test_options_are_checked_against_the_files(db: Database):
+    with pytest.raises(engram_errors.SourceError, match="width"):
+        db.register("x", CHECKPOINT, width=8)
+    with pytest.raises(engram_errors.EngramError, match="format"):
+        db.register("x", CHECKPOINT, format="bf16")
+    assert [entry.name for entry in db.tables()] == ["ple"]
+
+
+def test_a_newer_catalog_is_refused_by_name(tmp_path: Path):
+    with engramsql.connect(tmp_path / "db") as database:
+        database.register("ple", CHECKPOINT)
+    catalog = tmp_path / "db" / "engram.json"
+    document = json.loads(catalog.read_text())
+    (version,) = [key for key in document if "version" in key]
+    document[version] += 1000
+    catalog.write_text(json.dumps(document))
+    with pytest.raises(engram_errors.CatalogError, match="version"):
+        engramsql.connect(tmp_path / "db")
+
+
+def test_a_panic_is_an_internal_error_and_the_process_lives_on():
+    code = f"""
+import engramsql
+db = engramsql.connect({str(CHECKPOINT)!r})
+table = db.table("ple")
+for _ in range(3):
+    try:
+        table.fetch([0])
+    except engramsql.errors.InternalError as error:
+        assert "fault injected at 'gather'" in str(error), error
+    else:
+        raise SystemExit("no panic")
+assert table.rows == {ROWS}
+assert db.sql("SELECT 1").fetchall() == [(1,)]
+"""
+    environment = {**os.environ, "ENGRAMSQL_FAULT": "panic@gather"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

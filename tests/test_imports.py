@@ -1,0 +1,63 @@
+"""Starting must be cheap: what is heavy is imported by what needs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ["duckdb", "numpy", "pyarrow", "sqlglot", "prompt_toolkit"]
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["register", "--help"]])
+def test_the_command_line_answers_without_heavy_imports(arguments: list[str]):
+    code = f"""
+import sys
+from engramsql.cli import main
+try:
+    main({arguments!r})
+except SystemExit as exit:
+    assert exit.code == 0
+print("HEAVY", [name for name in {HEAVY!r} if name in sys.modules])
+"""
+    assert run(code).splitlines()[-1] == "HEAVY []"
+
+
+def test_importing_the_package_is_light():
+    assert run(f"import sys, engramsql; print([name for name in {HEAVY!r} if name in sys.modules])") == "[]\n"
+
+
+@pytest.mark.parametrize("order", ["import engramsql, duckdb", "import duckdb, engramsql"])
+def test_functions_are_there_after_the_import_where_duckdb_allows_it(order: str):
+    code = f"""
+{order}
+major = int(duckdb.__version__.split(".")[0])
+try:
+    rows = duckdb.connect().sql("SELECT len(rowids_for_seq([248044, 1000]))").fetchall()
+except duckdb.CatalogException:
+    assert major < 2
+else:
+    assert rows == [(2,)]
+"""
+    run(code)
+
+
+def test_the_import_hook_steps_aside():
+    code = """
+import sys, engramsql
+before = len(sys.meta_path)
+import duckdb
+assert len(sys.meta_path) == before - 1
+assert duckdb.__spec__.loader is duckdb.__loader__
+"""
+    run(code)
+
+
+def test_unknown_attributes_are_attribute_errors():
+    import engramsql
+
+    with pytest.raises(AttributeError, match="no attribute 'conect'"):
+        engramsql.conect  # noqa: B018
