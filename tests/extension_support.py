@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
-import pyarrow
 
 from engramsql.udf import extension_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 GOLDEN = Path(__file__).parent / "golden"
 FP8 = GOLDEN / "ckpt_qwen4_exp_fp8"
@@ -43,7 +46,7 @@ def small_store(directory: Path) -> Path:
     return directory
 
 
-def arrow(con: duckdb.DuckDBPyConnection, sql: str, *parameters: object) -> pyarrow.Table:
+def arrow(con: duckdb.DuckDBPyConnection, sql: str, *parameters: object) -> pa.Table:
     """The result as an Arrow table."""
     # A cursor: a result that is not drained would block the connection.
     return con.cursor().sql(sql, params=list(parameters)).to_arrow_table()

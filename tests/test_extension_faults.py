@@ -48,12 +48,12 @@ print("done")
 
 
 def test_a_panic_while_loading_is_an_error():
-    code = """
+    # Not through the package: importing it loads the extension into every database.
+    code = f"""
 import duckdb
-from engramsql.udf import extension_path
-con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+con = duckdb.connect(config={{"allow_unsigned_extensions": "true"}})
 try:
-    con.load_extension(str(extension_path()))
+    con.load_extension({str(extension_path())!r})
     raise SystemExit("no error")
 except duckdb.Error as error:
     assert "fault injected at 'entry'" in str(error), error
@@ -74,7 +74,9 @@ def test_the_extension_needs_no_python():
     readelf = shutil.which("readelf")
     if readelf is None:
         pytest.skip("readelf is not installed")
-    symbols = subprocess.run([readelf, "-Ws", "--dyn-syms", str(extension_path())], capture_output=True, text=True, check=True).stdout
+    symbols = subprocess.run(
+        [readelf, "-Ws", "--dyn-syms", str(extension_path())], capture_output=True, text=True, check=True
+    ).stdout
     undefined = [line.split()[-1] for line in symbols.splitlines() if " UND " in line]
     assert not [name for name in undefined if name.startswith(("Py", "_Py", "duckdb_"))]
 
@@ -114,6 +116,8 @@ EXECUTE p([3, 2]);
 SELECT rowid FROM engram_scan('ple', 5, 1);
 SELECT count(*) FROM ple;
 """
-    done = subprocess.run(["duckdb", "-unsigned", "-init", "/dev/null"], input=script, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["duckdb", "-unsigned", "-init", "/dev/null"], input=script, capture_output=True, text=True, check=False
+    )
     assert done.stderr == ""
     assert done.stdout.split()[-7:] == ["ord,rowid", "0,3", "1,2", "rowid", "5", "count_star()", "1408"]

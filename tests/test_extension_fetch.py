@@ -8,7 +8,18 @@ import hashlib
 import duckdb
 import numpy as np
 import pytest
-from extension_support import FP8, FP8_DIM, FP8_REACHABLE, FP8_ROWS, arrow, bf16, connect, connect_ple, golden, small_store
+from extension_support import (
+    FP8,
+    FP8_DIM,
+    FP8_REACHABLE,
+    FP8_ROWS,
+    arrow,
+    bf16,
+    connect,
+    connect_ple,
+    golden,
+    small_store,
+)
 
 INTEGER_TYPES = [
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
@@ -25,7 +36,7 @@ def test_rows_are_the_golden_ones(con):
     want = golden("ckpt_qwen4_exp_fp8")
     tokens = want["tokens"].tolist()
     got = con.execute(
-        'SELECT token, rowid, "row" FROM engram_fetch(\'ple\', rowids_for_seq(\'ple\', ?))', [tokens]
+        "SELECT token, rowid, \"row\" FROM engram_fetch('ple', rowids_for_seq('ple', ?))", [tokens]
     ).fetchnumpy()
     assert got["rowid"].tolist() == want["rowids"].reshape(-1).tolist()
     assert got["token"].tolist() == np.repeat(np.arange(len(tokens)), 16).tolist()
@@ -37,7 +48,8 @@ def test_embeddings_are_the_golden_ones(con):
     want = golden("ckpt_qwen4_exp_fp8")
     table = arrow(con, "SELECT embedding FROM engram_fetch('ple', rowids_for_seq('ple', ?))", want["tokens"].tolist())
     column = table.column("embedding").combine_chunks()
-    assert str(column.type).startswith("fixed_size_list<") and column.type.list_size == FP8_DIM
+    assert str(column.type).startswith("fixed_size_list<")
+    assert column.type.list_size == FP8_DIM
     values = column.flatten().to_numpy()
     digest = hashlib.sha256(values.astype("<f4").tobytes()).digest()
     assert digest == want["e_t_f32_sha256"].tobytes()
@@ -54,7 +66,7 @@ def test_one_row_per_shard_of_a_store(tmp_path):
     con = connect()
     store = small_store(tmp_path / "store")
     con.execute(f"CALL engram_register('s', '{store}', width := 8)")
-    got = con.execute('SELECT rowid, "row" FROM engram_fetch(\'s\', [29, 0, 10, 19, 29])').fetchall()
+    got = con.execute("SELECT rowid, \"row\" FROM engram_fetch('s', [29, 0, 10, 19, 29])").fetchall()
     assert got == [(i, bytes([i // 10]) * 8) for i in (29, 0, 10, 19, 29)]
     with pytest.raises(duckdb.Error, match="'s' has no value format"):
         con.execute("SELECT embedding FROM engram_fetch('s', [1])")
@@ -73,7 +85,9 @@ def test_any_integer_type_binds(con, kind):
     assert got == [(3,), (None,), (100,)]
 
 
-@pytest.mark.parametrize("form", ["[1, 2]", "range(1, 3)", "[1, 2]::BIGINT[2]", "list_reverse([2, 1])", "[1, 2, 3][1:2]"])
+@pytest.mark.parametrize(
+    "form", ["[1, 2]", "range(1, 3)", "[1, 2]::BIGINT[2]", "list_reverse([2, 1])", "[1, 2, 3][1:2]"]
+)
 def test_list_forms(con, form):
     got = con.execute(f"SELECT rowid FROM engram_fetch('ple', {form})").fetchall()
     assert got == [(1,), (2,)]
@@ -91,7 +105,7 @@ def test_prepared_list(con):
 
 
 def test_null_id_gives_a_null_row_between_unchanged_neighbours(con):
-    rows = con.execute('SELECT * FROM engram_fetch(\'ple\', [7, NULL, 8, NULL])').fetchall()
+    rows = con.execute("SELECT * FROM engram_fetch('ple', [7, NULL, 8, NULL])").fetchall()
     alone = con.execute("SELECT * FROM engram_fetch('ple', [7, 8])").fetchall()
     assert rows[1] == (1, None, None, None, None, None)
     assert rows[3] == (3, None, None, None, None, None)
@@ -111,7 +125,7 @@ def test_null_vectors_keep_their_slots_in_arrow(con, ids):
 def test_nulls_over_many_chunks(con):
     ids = [None if i % 7 == 3 else i % FP8_ROWS for i in range(10_000)]
     got = con.execute("SELECT ord, rowid, embedding, \"row\" FROM engram_fetch('ple', ?)", [ids]).fetchall()
-    rows = dict(con.execute('SELECT rowid, "row" FROM engram_scan(\'ple\')').fetchall())
+    rows = dict(con.execute("SELECT rowid, \"row\" FROM engram_scan('ple')").fetchall())
     vectors = dict(con.execute("SELECT rowid, embedding FROM engram_scan('ple')").fetchall())
     assert [row[0] for row in got] == list(range(10_000))
     assert [row[1] for row in got] == ids
@@ -172,22 +186,25 @@ def test_what_is_no_integer_is_refused(con, ids, text):
 
 
 def test_unknown_table_fails_when_prepared(con):
-    with pytest.raises(duckdb.Error, match="no table named 'plee'; did you mean 'ple'|no table named 'plee'"):
+    with pytest.raises(duckdb.Error, match="no table named 'plee'"):
         con.execute("PREPARE nothing AS SELECT rowid FROM engram_fetch('plee', [1])")
     with pytest.raises(duckdb.Error, match="engram_fetch: table is NULL"):
         con.execute("SELECT rowid FROM engram_fetch(NULL, [1])")
 
 
 def test_lateral_lists_are_refused_with_a_message(con):
-    with pytest.raises(duckdb.Error, match="lateral|subquer"):
+    with pytest.raises(duckdb.Error, match="lateral"):
         con.execute("SELECT f.rowid FROM (VALUES ([1])) s(ids), engram_fetch('ple', s.ids) f").fetchall()
-    per_row = "SELECT s.n, u.i, engram_vector('ple', u.i) FROM (VALUES ('a', [1, 2]), ('b', [3])) s(n, ids), unnest(s.ids) u(i)"
-    assert [row[:2] for row in con.execute(per_row).fetchall()] == [("a", 1), ("a", 2), ("b", 3)]
+    got = con.execute(
+        "SELECT s.n, u.i, engram_vector('ple', u.i) "
+        "FROM (VALUES ('a', [1, 2]), ('b', [3])) s(n, ids), unnest(s.ids) u(i)"
+    ).fetchall()
+    assert [row[:2] for row in got] == [("a", 1), ("a", 2), ("b", 3)]
 
 
 def test_results_outlive_everything_else():
     con = connect_ple()
-    table = arrow(con, 'SELECT * FROM (SELECT rowid, embedding, "row" FROM engram_fetch(\'ple\', range(0, 1408)))')
+    table = arrow(con, "SELECT * FROM (SELECT rowid, embedding, \"row\" FROM engram_fetch('ple', range(0, 1408)))")
     first = table.to_pylist()
     con.close()
     del con
@@ -207,13 +224,12 @@ def test_a_prepared_statement_notices_a_changed_table(tmp_path):
     con.execute(f"CALL engram_register('s', '{tmp_path / 'a'}', width := 4)")
     # DuckDB 2 binds again by itself; 1.5 runs the old plan. Either way no byte of another geometry comes back.
     try:
-        assert con.execute("EXECUTE f").fetchall() == [(4,)]
+        outcome = con.execute("EXECUTE f").fetchall()
     except duckdb.Error as error:
-        assert "table 's' changed since this statement was prepared" in str(error)
+        outcome = str(error)
+    assert outcome == [(4,)] or "table 's' changed since this statement was prepared" in outcome
 
 
 def test_paths_are_tables():
     con = connect()
     assert con.execute(f"SELECT count(*) FROM engram_fetch('{FP8}', [1, 2])").fetchall() == [(2,)]
-
-

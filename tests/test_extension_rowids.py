@@ -53,10 +53,13 @@ def test_deepseek_layers_differ(con):
     names = [row[0] for row in con.execute("SELECT name FROM engram_tables() ORDER BY name").fetchall()]
     assert names == ["v_l1", "v_l3"]
     one, three = con.execute("SELECT rowids_for_seq('v_l1', [5, 6, 7]), rowids_for_seq('v_l3', [5, 6, 7])").fetchone()
-    assert one != three and len(one) == len(three) == 3
+    assert one != three
+    assert len(one) == len(three) == 3
 
 
-@pytest.mark.parametrize("tokens", ["[1, 2]", "range(1, 3)", "[1, 2]::UBIGINT[]", "[1, 2]::UTINYINT[]", "[1, 2]::INTEGER[2]"])
+@pytest.mark.parametrize(
+    "tokens", ["[1, 2]", "range(1, 3)", "[1, 2]::UBIGINT[]", "[1, 2]::UTINYINT[]", "[1, 2]::INTEGER[2]"]
+)
 def test_token_list_types(con, tokens):
     want = con.execute("SELECT rowids_for_seq([1::BIGINT, 2])").fetchone()
     assert con.execute(f"SELECT rowids_for_seq({tokens})").fetchone() == want
@@ -72,8 +75,8 @@ def test_empty_and_null(con):
 
 def test_lists_in_a_column(con):
     con.execute(
-        "CREATE OR REPLACE TABLE seqs AS SELECT i, CASE WHEN i % 7 = 3 THEN NULL ELSE range(i % 200, i % 200 + i % 5) END tokens "
-        "FROM range(5000) t(i)"
+        "CREATE OR REPLACE TABLE seqs AS SELECT i, "
+        "CASE WHEN i % 7 = 3 THEN NULL ELSE range(i % 200, i % 200 + i % 5) END tokens FROM range(5000) t(i)"
     )
     got = con.execute("SELECT i, tokens, rowids_for_seq('ple', tokens) FROM seqs ORDER BY i").fetchall()
     alone = {}
@@ -122,7 +125,11 @@ def test_what_is_no_token_list(con, tokens, text):
 def test_a_table_without_a_spec(con, tmp_path):
     (tmp_path / "shard_000.bin").write_bytes(bytes(80))
     con.execute(f"CALL engram_register('bare', '{tmp_path}', width := 8)")
-    for call in ("rowids_for_seq('bare', [1])", "(SELECT count(*) FROM engram_heads('bare'))", "(SELECT count(*) FROM engram_embeddings('bare', [1]))"):
+    for call in (
+        "rowids_for_seq('bare', [1])",
+        "(SELECT count(*) FROM engram_heads('bare'))",
+        "(SELECT count(*) FROM engram_embeddings('bare', [1]))",
+    ):
         with pytest.raises(duckdb.Error, match="table 'bare' has no hash spec"):
             con.execute(f"SELECT {call}")
     con.execute("CALL engram_drop('bare')")

@@ -14,21 +14,26 @@ def con():
 
 
 def scan(con):
-    return con.execute('SELECT rowid, "row", embedding::FLOAT[] FROM engram_scan(\'ple\') ORDER BY rowid').fetchall()
+    return con.execute("SELECT rowid, \"row\", embedding::FLOAT[] FROM engram_scan('ple') ORDER BY rowid").fetchall()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_rows_and_vectors_over_a_column_with_nulls(con, threads):
     con.execute(f"SET threads = {threads}")
     rows = scan(con)
-    con.execute("CREATE OR REPLACE TABLE ids AS SELECT CASE WHEN i % 5 = 2 THEN NULL ELSE (i * 7919) % 1408 END id, i FROM range(9000) t(i)")
+    con.execute(
+        "CREATE OR REPLACE TABLE ids AS "
+        "SELECT CASE WHEN i % 5 = 2 THEN NULL ELSE (i * 7919) % 1408 END id, i FROM range(9000) t(i)"
+    )
     got = con.execute("SELECT id, engram_row('ple', id), engram_vector('ple', id) FROM ids ORDER BY i").fetchall()
     assert len(got) == 9000
     for rowid, row, vector in got:
         assert (row, vector) == ((None, None) if rowid is None else rows[rowid][1:])
 
 
-@pytest.mark.parametrize("kind", ["TINYINT", "UTINYINT", "SMALLINT", "UINTEGER", "BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"])
+@pytest.mark.parametrize(
+    "kind", ["TINYINT", "UTINYINT", "SMALLINT", "UINTEGER", "BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"]
+)
 def test_any_integer_column(con, kind):
     got = con.execute(f"SELECT engram_row('ple', i::{kind}) FROM range(100) t(i)").fetchall()
     assert [row for (row,) in got] == [row[1] for row in scan(con)[:100]]
@@ -80,8 +85,8 @@ def test_table_names_from_a_column(con, tmp_path):
     con.execute(f"CALL engram_register('other', '{small_store(tmp_path / 's')}', width := 8, format := 'f32')")
     got = con.execute(
         "SELECT t, i, octet_length(engram_row(t, i)), len(engram_vector(t, i)), len(engram_e_t(t, [i, i])) "
-        "FROM (SELECT CASE WHEN i % 3 = 0 THEN 'ple' ELSE 'other' END t, CASE WHEN i % 10 = 1 THEN NULL ELSE i % 30 END i "
-        "FROM range(5000) r(i))"
+        "FROM (SELECT CASE WHEN i % 3 = 0 THEN 'ple' ELSE 'other' END t, "
+        "CASE WHEN i % 10 = 1 THEN NULL ELSE i % 30 END i FROM range(5000) r(i))"
     ).fetchall()
     assert len(got) == 5000
     for table, rowid, row, vector, e_t in got:
@@ -100,7 +105,9 @@ def test_table_names_from_a_column(con, tmp_path):
 def test_mixed_tables_keep_their_values(con, tmp_path):
     con.execute(f"CALL engram_register('mixed', '{small_store(tmp_path / 's')}', width := 8)")
     rows = scan(con)
-    got = con.execute("SELECT i, t, engram_row(t, i % 30) FROM (SELECT i, ['ple', 'mixed'][i % 2 + 1] t FROM range(3000) r(i))").fetchall()
+    got = con.execute(
+        "SELECT i, t, engram_row(t, i % 30) FROM (SELECT i, ['ple', 'mixed'][i % 2 + 1] t FROM range(3000) r(i))"
+    ).fetchall()
     for i, table, row in got:
         assert row == (rows[i % 30][1] if table == "ple" else bytes([i % 30 // 10]) * 8)
     con.execute("CALL engram_drop('mixed')")
@@ -115,7 +122,9 @@ def test_e_t_is_the_golden_one(con):
 
 
 def test_e_t_of_null_ids_is_null(con):
-    got = con.execute("SELECT len(engram_e_t('ple', ids)) FROM (VALUES ([1, 2]), (NULL), ([3, NULL]), ([]), ([4])) t(ids)").fetchall()
+    got = con.execute(
+        "SELECT len(engram_e_t('ple', ids)) FROM (VALUES ([1, 2]), (NULL), ([3, NULL]), ([]), ([4])) t(ids)"
+    ).fetchall()
     assert got == [(320,), (None,), (None,), (0,), (160,)]
 
 
@@ -142,7 +151,9 @@ def test_e_t_of_null_ids_is_null(con):
     ],
 )
 def test_lists_made_by_other_functions(con, lists):
-    con.execute("CREATE OR REPLACE TABLE l AS SELECT i k, [i % 1000, (i * 31) % 1000, (i * 7) % 1000] ids FROM range(5000) t(i)")
+    con.execute(
+        "CREATE OR REPLACE TABLE l AS SELECT i k, [i % 1000, (i * 31) % 1000, (i * 7) % 1000] ids FROM range(5000) t(i)"
+    )
     got = con.execute(f"SELECT l, engram_e_t('ple', l) FROM (SELECT {lists} l FROM l WHERE k % 3 <> 1)").fetchall()
     vectors = [row[2][0] for row in scan(con)]
     for ids, e_t in got:
@@ -151,7 +162,9 @@ def test_lists_made_by_other_functions(con, lists):
 
 def test_e_t_through_joins(con):
     con.execute("CREATE OR REPLACE TABLE l AS SELECT i k, [i % 1000, (i * 31) % 1000] ids FROM range(3000) t(i)")
-    got = con.execute("SELECT ids, engram_e_t('ple', ids) FROM l JOIN (SELECT (i * 13) % 3000 k FROM range(6000) t(i)) USING (k)").fetchall()
+    got = con.execute(
+        "SELECT ids, engram_e_t('ple', ids) FROM l JOIN (SELECT (i * 13) % 3000 k FROM range(6000) t(i)) USING (k)"
+    ).fetchall()
     vectors = [row[2][0] for row in scan(con)]
     assert len(got) == 6000
     for ids, e_t in got:
@@ -162,7 +175,9 @@ def test_decode(con):
     fp8 = r"'\x38\xC0\x00'::BLOB"
     assert con.execute(f"SELECT engram_decode({fp8}, 'fp8_e4m3', 0.5)").fetchone()[0] == [0.5, -1.0, 0.0]
     assert con.execute(r"SELECT engram_decode('\x80\x3F\x00\xC0'::BLOB, 'bf16')").fetchone()[0] == [1.0, -2.0]
-    assert con.execute(f"SELECT engram_decode(NULL, 'bf16'), engram_decode({fp8}, NULL), engram_decode({fp8}, 'fp8_e4m3', NULL)").fetchall() == [(None, None, None)]
+    assert con.execute(
+        f"SELECT engram_decode(NULL, 'bf16'), engram_decode({fp8}, NULL), engram_decode({fp8}, 'fp8_e4m3', NULL)"
+    ).fetchall() == [(None, None, None)]
     with pytest.raises(duckdb.Error, match="needs a scale and none was given"):
         con.execute(f"SELECT engram_decode({fp8}, 'fp8_e4m3')")
     with pytest.raises(duckdb.Error, match="3 bytes are no whole row of value format 'bf16'"):
@@ -172,18 +187,23 @@ def test_decode(con):
 
 
 def test_decode_over_a_column_equals_the_table(con):
-    scale = 2.0 * con.execute("SELECT engram_vector('ple', 3)[2]").fetchone()[0] / con.execute(
-        "SELECT engram_decode(engram_row('ple', 3), 'fp8_e4m3', 2.0)[2]"
-    ).fetchone()[0]
+    scale = (
+        2.0
+        * con.execute("SELECT engram_vector('ple', 3)[2]").fetchone()[0]
+        / con.execute("SELECT engram_decode(engram_row('ple', 3), 'fp8_e4m3', 2.0)[2]").fetchone()[0]
+    )
     wrong = con.execute(
-        "SELECT count(*) FROM engram_scan('ple') WHERE engram_decode(\"row\", 'fp8_e4m3', ?) <> embedding::FLOAT[]", [scale]
+        "SELECT count(*) FROM engram_scan('ple') WHERE engram_decode(\"row\", 'fp8_e4m3', ?) <> embedding::FLOAT[]",
+        [scale],
     ).fetchone()
     assert wrong == (0,)
 
 
 def test_chunk_sizes_do_not_matter(con):
     for n in (1, 2047, 2048, 2049, 4096, 10_000):
-        got = con.execute(f"SELECT count(*), sum(octet_length(engram_row('ple', i % {FP8_ROWS}))) FROM range({n}) t(i)").fetchone()
+        got = con.execute(
+            f"SELECT count(*), sum(octet_length(engram_row('ple', i % {FP8_ROWS}))) FROM range({n}) t(i)"
+        ).fetchone()
         assert got == (n, 160 * n)
 
 
@@ -198,7 +218,11 @@ def test_short_rows_are_kept_inline(tmp_path):
         for i, row in got:
             assert row == bytes(range(width * 10))[i % 10 * width :][:width]
         one = con.execute(f"SELECT \"row\" FROM engram_fetch('w{width}', [9, NULL, 1])").fetchall()
-        assert [row for (row,) in one] == [bytes(range(width * 10))[9 * width :][:width], None, bytes(range(width, 2 * width))]
+        assert [row for (row,) in one] == [
+            bytes(range(width * 10))[9 * width :][:width],
+            None,
+            bytes(range(width, 2 * width)),
+        ]
 
 
 def test_decode_nulls_between_values(con):

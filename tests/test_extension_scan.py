@@ -24,9 +24,8 @@ def test_parallel_scan_of_many_blocks(tmp_path, threads):
     rows = 200_000
     (tmp_path / "shard_000.bin").write_bytes(np.arange(rows, dtype="<u4").tobytes())
     con.execute(f"CALL engram_register('t', '{tmp_path}', width := 4)")
-    assert con.execute("SELECT count(*), count(DISTINCT rowid), sum(rowid), min(rowid), max(rowid) FROM t").fetchone() == (
-        rows, rows, rows * (rows - 1) // 2, 0, rows - 1,
-    )  # fmt: skip
+    counts = con.execute("SELECT count(*), count(DISTINCT rowid), sum(rowid), min(rowid), max(rowid) FROM t").fetchone()
+    assert counts == (rows, rows, rows * (rows - 1) // 2, 0, rows - 1)
     got = con.execute('SELECT rowid, "row" FROM t').fetchnumpy()
     assert np.array_equal(np.frombuffer(b"".join(got["row"]), "<u4"), got["rowid"])
     assert np.array_equal(got["rowid"], np.arange(rows))
@@ -69,7 +68,8 @@ def test_types_and_limit_through_the_macro(con):
     assert con.execute("SELECT typeof(embedding) FROM engram_scan('ple', 0, 9) LIMIT 1").fetchall() == [("FLOAT[160]",)]
     assert con.execute("SELECT rowid FROM engram_scan('ple') LIMIT 2 OFFSET 3").fetchall() == [(3,), (4,)]
     plan = con.execute("EXPLAIN SELECT rowid FROM engram_scan('ple', 0, 9)").fetchall()[0][1]
-    assert "embedding" not in plan and "rowid" in plan
+    assert "embedding" not in plan
+    assert "rowid" in plan
 
 
 def test_a_table_is_a_relation(con):
@@ -85,9 +85,9 @@ def test_other_names_are_left_alone(con):
     assert con.execute("SELECT x FROM mine").fetchall() == [(1,)]
     with pytest.raises(duckdb.CatalogException, match="nothing_here"):
         con.execute("SELECT * FROM nothing_here")
-    import pyarrow
+    import pyarrow as pa
 
-    ple_frame = pyarrow.table({"a": [1]})
+    ple_frame = pa.table({"a": [1]})
     assert con.execute("SELECT a FROM ple_frame").fetchall() == [(1,)]
     del ple_frame
 
@@ -125,7 +125,9 @@ def test_embeddings_with_history(con):
     tokens = golden("ckpt_qwen4_exp_fp8")["tokens"].tolist()
     whole = con.execute("SELECT e_t FROM engram_embeddings('ple', ?)", [tokens]).fetchall()
     positional = con.execute("SELECT e_t FROM engram_embeddings('ple', ?, ?)", [tokens[9:], tokens[:9]]).fetchall()
-    named = con.execute("SELECT e_t FROM engram_embeddings('ple', ?, history := ?)", [tokens[9:], tokens[:9]]).fetchall()
+    named = con.execute(
+        "SELECT e_t FROM engram_embeddings('ple', ?, history := ?)", [tokens[9:], tokens[:9]]
+    ).fetchall()
     assert positional == named == whole[9:]
 
 
@@ -135,7 +137,7 @@ def test_embeddings_of_nothing(con, none):
 
 
 def test_bad_tokens_return_nothing(con):
-    with pytest.raises(duckdb.Error, match="token id 248320 at position 1|token id 999999 at position 1"):
+    with pytest.raises(duckdb.Error, match="token id 999999 at position 1"):
         con.execute("SELECT token FROM engram_embeddings('ple', [1, 999999])")
     with pytest.raises(duckdb.Error, match="token id at position 1 is NULL"):
         con.execute("SELECT token FROM engram_embeddings('ple', [1, NULL])")
