@@ -17,7 +17,10 @@ import os
 import platform
 import sys
 import sysconfig
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FIELD = 32
 FIELDS = 8

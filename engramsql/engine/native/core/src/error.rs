@@ -98,6 +98,7 @@ impl Error {
             Error::NoSpec { .. } => ErrorKind::Spec,
             Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,
             Error::Spec(e) => e.kind(),
+            Error::Source(SourceError::WrongConstant { .. }) => ErrorKind::Spec,
             Error::Source(_) => ErrorKind::Source,
             Error::Read(_) => ErrorKind::Read,
             Error::Catalog(e) => e.kind(),

@@ -1,4 +1,4 @@
-//! `FROM name` for registered tables.
+//! `FROM name` for registered tables and for views kept in the catalog.
 
 use super::guard::{Report, destroy, guard, into_raw};
 use super::sys::*;
@@ -25,27 +25,40 @@ struct Extra {
 unsafe extern "C" fn replace(info: duckdb_replacement_scan_info, name: *const c_char, data: *mut c_void) {
     guard(&AtScan(info), "engram_scan", || {
         fault::point("replacement");
-        // SAFETY: `data` is the Extra given at registration; the name is a C string; DuckDB copies what it is given.
-        unsafe {
-            let extra = &*data.cast::<Extra>();
-            // Names that are no table of ours (or no text at all) belong to others.
-            let Ok(name) = CStr::from_ptr(name).to_str() else {
-                return Ok(());
-            };
-            // A catalog that cannot be read must not fail queries over CSV files; engram_scan says what is wrong.
-            if !extra.session.contains(name).unwrap_or(false) {
-                return Ok(());
-            }
-            duckdb_replacement_scan_set_function_name(info, extra.function.as_ptr());
-            let mut value = varchar(name);
-            duckdb_replacement_scan_add_parameter(info, value);
-            duckdb_destroy_value(&mut value);
+        // SAFETY: `data` is the Extra given at registration; the name is a C string.
+        let (extra, name) = unsafe { (&*data.cast::<Extra>(), CStr::from_ptr(name)) };
+        // Names that are neither ours nor text belong to others. A catalog that cannot be read must not fail queries
+        // over CSV files either; engram_scan says what is wrong with it.
+        let Ok(name) = name.to_str() else {
+            return Ok(());
+        };
+        if extra.session.contains(name).unwrap_or(false) {
+            call(info, &extra.function, name);
+        } else if let Some(sql) = view(&extra.session, name) {
+            call(info, c"query", &sql);
         }
         Ok(())
     });
 }
 
-/// Makes `FROM name` mean `FROM function('name')` for every table of the session.
+/// The SELECT behind a view of the catalog.
+fn view(session: &Session, name: &str) -> Option<String> {
+    let views = session.views().ok()?;
+    views.into_iter().find(|view| view.name.eq_ignore_ascii_case(name)).map(|view| view.sql)
+}
+
+/// Replaces the name by `function('argument')`.
+fn call(info: duckdb_replacement_scan_info, function: &CStr, argument: &str) {
+    // SAFETY: the info is live during the callback; DuckDB copies name and value.
+    unsafe {
+        duckdb_replacement_scan_set_function_name(info, function.as_ptr());
+        let mut value = varchar(argument);
+        duckdb_replacement_scan_add_parameter(info, value);
+        duckdb_destroy_value(&mut value);
+    }
+}
+
+/// Makes `FROM name` mean `FROM function('name')` for every table of the session, and a view of the catalog its SELECT.
 ///
 /// # Safety
 /// `database` is live.

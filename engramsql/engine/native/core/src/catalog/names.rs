@@ -13,6 +13,8 @@ pub(super) fn check(name: &str) -> Result<(), CatalogError> {
         "it is empty"
     } else if name.contains(['/', '\\']) {
         "it contains a path separator"
+    } else if name == "." || name == ".." {
+        "it means a directory"
     } else if name.contains('#') {
         "it contains '#', which marks a layer of a path"
     } else if name.chars().any(char::is_control) {

@@ -43,7 +43,7 @@ pub enum FormatError {
         scale: f32,
     },
     /// A scale that cannot be meant.
-    #[error("scale {scale} of value format '{format}' is not a finite number")]
+    #[error("scale {scale} of value format '{format}' is not a finite number other than 0")]
     BadScale {
         /// Format name.
         format: &'static str,
@@ -104,7 +104,9 @@ impl ValueFormat {
         };
         match (format.scale(), scale) {
             (None, Some(scale)) => Err(FormatError::UnexpectedScale { format: format.name(), scale }),
-            (Some(scale), _) if !scale.is_finite() => Err(FormatError::BadScale { format: format.name(), scale }),
+            (Some(scale), _) if !scale.is_finite() || scale == 0.0 => {
+                Err(FormatError::BadScale { format: format.name(), scale })
+            }
             _ => Ok(format),
         }
     }

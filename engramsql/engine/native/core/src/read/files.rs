@@ -29,6 +29,18 @@ impl FileStamp {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
         })
     }
+
+    /// An error that says what became of the file at `path` since this stamp was taken.
+    fn compare(&self, path: &Path) -> Result<(), ReadError> {
+        let what = match FileStamp::of(path) {
+            Err(_) => "has disappeared".to_owned(),
+            Ok(now) if now == *self => return Ok(()),
+            Ok(now) if (now.device, now.inode) != (self.device, self.inode) => "was replaced".to_owned(),
+            Ok(now) if now.bytes < self.bytes => format!("was truncated ({} bytes missing)", self.bytes - now.bytes),
+            Ok(_) => "was modified".to_owned(),
+        };
+        Err(ReadError::FileChanged { path: path.to_owned(), what })
+    }
 }
 
 /// Notices changes to a fixed set of files.
@@ -56,8 +68,9 @@ impl FileWatch {
         &self.files
     }
 
-    /// An error if a file was replaced, modified, shortened or removed.
-    pub fn check(&self) -> Result<(), ReadError> {
+    /// An error if a file that `touched` selects was replaced, modified, shortened or removed. `touched` is asked only when
+    /// something happened to any file: batches that stay clear of the damage go on.
+    pub fn check(&self, touched: impl FnOnce() -> Vec<bool>) -> Result<(), ReadError> {
         match &self.events {
             Some(events) if !events.pending() => {
                 if !self.suspect.load(Ordering::Acquire) {
@@ -67,26 +80,26 @@ impl FileWatch {
             // Before looking, so that whoever asks meanwhile looks too.
             _ => self.suspect.store(true, Ordering::Release),
         }
-        self.check_each()?;
-        self.suspect.store(false, Ordering::Release);
+        let touched = touched();
+        let mut all_well = true;
+        for (index, (path, stamp)) in self.files.iter().enumerate() {
+            if let Err(error) = stamp.compare(path) {
+                all_well = false;
+                if touched[index] {
+                    return Err(error);
+                }
+            }
+        }
+        if all_well {
+            self.suspect.store(false, Ordering::Release);
+        }
         Ok(())
     }
 
-    /// Looks at every file.
-    pub(super) fn check_each(&self) -> Result<(), ReadError> {
-        for (path, stamp) in &self.files {
-            let what = match FileStamp::of(path) {
-                Err(_) => "has disappeared".to_owned(),
-                Ok(now) if now == *stamp => continue,
-                Ok(now) if (now.device, now.inode) != (stamp.device, stamp.inode) => "was replaced".to_owned(),
-                Ok(now) if now.bytes < stamp.bytes => {
-                    format!("was truncated ({} bytes missing)", stamp.bytes - now.bytes)
-                }
-                Ok(_) => "was modified".to_owned(),
-            };
-            return Err(ReadError::FileChanged { path: path.clone(), what });
-        }
-        Ok(())
+    /// An error if file `index` is not the one that was opened.
+    pub fn check_file(&self, index: usize) -> Result<(), ReadError> {
+        let (path, stamp) = &self.files[index];
+        stamp.compare(path)
     }
 }
 

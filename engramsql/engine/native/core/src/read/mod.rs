@@ -80,6 +80,18 @@ impl<'a> ReadPlan<'a> {
         self.ids
     }
 
+    /// For each file of the layout, whether the batch reads from it.
+    pub(crate) fn touched_files(&self) -> Vec<bool> {
+        let mut touched = vec![false; self.layout.files.len()];
+        for part in &self.layout.parts {
+            let locator = Locator::new(part);
+            for &id in self.ids {
+                touched[part.segments[locator.segment(id as u64)].file] = true;
+            }
+        }
+        touched
+    }
+
     /// The layout they address.
     pub fn layout(&self) -> &'a Layout {
         self.layout

@@ -31,7 +31,7 @@ impl Reader for PositionalReader {
     }
 
     fn read(&self, plan: &ReadPlan<'_>, sink: RowSink<'_>) -> Result<(), ReadError> {
-        self.watch.check()?;
+        self.watch.check(|| plan.touched_files())?;
         let mut order: Vec<usize> = (0..plan.ids().len()).collect();
         order.sort_unstable_by_key(|&position| plan.ids()[position]);
         let mut cursors: Vec<Cursor> =

@@ -56,12 +56,20 @@ impl Located {
         if !self.tensor.shape.iter().all(|&n| n == 1) {
             return Err(self.wrong_shape("[1] or []: one scale for the whole table"));
         }
-        Ok(match self.read()?[..] {
+        let scale = match self.read()?[..] {
             [a, b] if self.tensor.dtype == "BF16" => half::bf16::from_le_bytes([a, b]).to_f32(),
             [a, b] => half::f16::from_le_bytes([a, b]).to_f32(),
             [a, b, c, d] => f32::from_le_bytes([a, b, c, d]),
             _ => return Err(self.wrong_shape("[1] or []: one scale for the whole table")),
-        })
+        };
+        if !scale.is_finite() || scale == 0.0 {
+            return Err(SourceError::BadTensor {
+                path: self.file().to_owned(),
+                tensor: self.tensor.name.clone(),
+                detail: format!("its value {scale} cannot be a scale"),
+            });
+        }
+        Ok(scale)
     }
 
     /// Refuses a dtype that is not one of `allowed`.

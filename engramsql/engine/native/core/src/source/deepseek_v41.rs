@@ -44,14 +44,13 @@ struct Rows {
 
 fn find_rows(checkpoint: &Checkpoint, layer: u32) -> Result<Rows> {
     let prefix = format!("layers.{layer}.engram.");
+    let parts: Vec<String> = WEIGHT_NAMES.iter().chain(&SCALE_NAMES).map(|name| format!("{prefix}{name}")).collect();
+    checkpoint.require_files(parts.iter().flat_map(|suffix| checkpoint.names_ending(suffix)))?;
     let find = |names: &[&str], remedy: &str| -> Result<Located> {
         let suffixes: Vec<String> = names.iter().map(|name| format!("{prefix}{name}")).collect();
         let found: Vec<&str> = suffixes.iter().flat_map(|suffix| checkpoint.names_ending(suffix)).collect();
         match found[..] {
-            [name] => {
-                checkpoint.require_files([name].into_iter())?;
-                Ok(checkpoint.locate(name)?)
-            }
+            [name] => Ok(checkpoint.locate(name)?),
             [] => Err(SourceError::MissingTensor {
                 path: checkpoint.path.clone(),
                 tensor: suffixes[0].clone(),

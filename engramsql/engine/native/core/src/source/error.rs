@@ -1,5 +1,6 @@
 //! Why a source was refused. One variant per refusal; every message names the file.
 
+use crate::spec::SpecError;
 use std::path::{Path, PathBuf};
 
 /// Why a source was refused.
@@ -226,6 +227,16 @@ pub enum SourceError {
         /// The shape that fits, with the reason.
         expected: String,
     },
+    /// A stored hash constant that is not the one the configuration derives.
+    #[error("'{}': tensor '{tensor}': {error}", path.display())]
+    WrongConstant {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// Which constant, stored and derived.
+        error: SpecError,
+    },
     /// A declaration that the files contradict.
     #[error("{what} was declared as {declared}, but '{}' says {found}", path.display())]
     Contradiction {
@@ -273,7 +284,7 @@ pub enum SourceError {
         reason: String,
     },
     /// A store file whose size does not fit the geometry.
-    #[error("'{}' has {found} bytes, expected {expected} ({rows} rows of {width} bytes): {}", path.display(), if found < expected { format!("{} bytes missing", expected - found) } else { format!("{} bytes too many", found - expected) })]
+    #[error("'{}' has {found} bytes, expected {expected} (rows_per_shard {rows} x width {width}): {}", path.display(), if found < expected { format!("{} bytes missing", expected - found) } else { format!("{} bytes too many", found - expected) })]
     WrongShardSize {
         /// The file.
         path: PathBuf,

@@ -24,42 +24,22 @@ pub(super) fn open(checkpoint: &Checkpoint, options: &RegisterOptions) -> Result
 fn open_layer(checkpoint: &Checkpoint, layer: u32, options: &RegisterOptions) -> Result<SourceTable> {
     let spec = Spec::from_config("qwen_ple_v1", &checkpoint.config, Some(layer), None)?;
     let prefix = format!("layers.{layer}.ple.ple_embedding.");
+    // First of all, so that every missing file is named at once.
+    checkpoint.require_files(checkpoint.names().filter(|name| is_under(name, &prefix)))?;
     check_constants(checkpoint, &prefix, &spec)?;
 
-    let heads = spec.heads() as u64;
-    let embed_dim = config_u64(checkpoint, "ple_embed_dim")?.or(config_u64(checkpoint, "hidden_size")?);
-    let head_dim = match embed_dim {
-        Some(dim) if dim % heads == 0 && dim > 0 => dim / heads,
-        _ => {
-            return Err(SourceError::BadJson {
-                path: checkpoint.path.join("config.json"),
-                detail: format!("ple_embed_dim must be a positive multiple of the {heads} heads"),
-            }
-            .into());
-        }
-    };
+    let head_dim = spec.head_dim().ok_or_else(|| SourceError::BadJson {
+        path: checkpoint.path.join("config.json"),
+        detail: "it has neither ple_embed_dim nor hidden_size".to_owned(),
+    })?;
     let shards = find_shards(checkpoint, &prefix, &spec)?;
+    check_shapes(&shards, head_dim)?;
     let format = value_format(checkpoint, &prefix, &shards, options)?;
     let row_bytes = format.value_bytes(head_dim as usize);
-    let columns = if matches!(format, ValueFormat::Nvfp4 { .. }) { head_dim / 2 } else { head_dim };
-    if matches!(format, ValueFormat::Nvfp4 { .. }) && !head_dim.is_multiple_of(NVFP4_BLOCK as u64) {
-        return Err(shards[0]
-            .located
-            .wrong_shape(format!("columns of whole 16-value blocks for head_dim {head_dim}"))
-            .into());
-    }
 
     let mut layout = LayoutBuilder::default();
     for shard in &shards {
         let tensor = &shard.located.tensor;
-        if tensor.shape != [shard.rows, columns] {
-            let why = format!(
-                "[{}, {columns}] ({} for head_dim {head_dim}, rows by split_ngram_parts)",
-                shard.rows,
-                format.name()
-            );
-            return Err(shard.located.wrong_shape(why).into());
-        }
         layout.push(0, row_bytes, shard.number, shard.located.file().to_owned(), tensor.offset, shard.rows);
     }
     if matches!(format, ValueFormat::Nvfp4 { .. }) {
@@ -129,7 +109,6 @@ fn find_shards(checkpoint: &Checkpoint, prefix: &str, spec: &Spec) -> Result<Vec
     }
     let padded = spec.table_rows();
     if let (Some(whole), true) = (whole, found.is_empty()) {
-        checkpoint.require_files([whole].into_iter())?;
         return Ok(vec![Shard { number: 0, rows: padded, located: checkpoint.locate(whole)? }]);
     }
     let Some(&(last, last_name)) = found.last() else {
@@ -145,7 +124,6 @@ fn find_shards(checkpoint: &Checkpoint, prefix: &str, spec: &Spec) -> Result<Vec
         }
         .into());
     }
-    checkpoint.require_files(found.iter().map(|(_, name)| *name))?;
     let size = padded.div_ceil(parts);
     let mut shards = Vec::with_capacity(found.len());
     let mut present = found.into_iter().peekable();
@@ -165,25 +143,42 @@ fn find_shards(checkpoint: &Checkpoint, prefix: &str, spec: &Spec) -> Result<Vec
     Ok(shards)
 }
 
+/// Whether `name` lies under `prefix`, whatever stands before it.
+fn is_under(name: &str, prefix: &str) -> bool {
+    name.find(prefix).is_some_and(|at| at == 0 || name[..at].ends_with('.'))
+}
+
+/// Every shard has one dtype, and the shape that dtype and head_dim demand: other packings of the same bytes are refused here.
+fn check_shapes(shards: &[Shard], head_dim: u64) -> Result<(), SourceError> {
+    for shard in shards {
+        let located = &shard.located;
+        located.require_dtype(&["F8_E4M3", "BF16", "F16", "F32", "U8"], ROW_DTYPES)?;
+        if located.tensor.dtype != shards[0].located.tensor.dtype {
+            located.require_dtype(&[], "all shards of a table must have one dtype")?;
+        }
+        let (columns, packing) = match located.tensor.dtype.as_str() {
+            "U8" => (head_dim / 2, "NVFP4, two values a byte"),
+            _ => (head_dim, "one value a column"),
+        };
+        if located.tensor.dtype == "U8" && !head_dim.is_multiple_of(NVFP4_BLOCK as u64) {
+            return Err(located.wrong_shape(format!("whole 16-value blocks, which head_dim {head_dim} has not")));
+        }
+        if located.tensor.shape != [shard.rows, columns] {
+            let rows = shard.rows;
+            return Err(located.wrong_shape(format!(
+                "[{rows}, {columns}] (head_dim {head_dim}, {packing}; rows by split_ngram_parts)"
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn value_format(
     checkpoint: &Checkpoint,
     prefix: &str,
     shards: &[Shard],
     options: &RegisterOptions,
 ) -> Result<ValueFormat> {
-    for shard in shards {
-        let tensor = &shard.located;
-        tensor.require_dtype(&["F8_E4M3", "BF16", "F16", "F32", "U8"], ROW_DTYPES)?;
-        if tensor.tensor.dtype != shards[0].located.tensor.dtype {
-            return Err(SourceError::UnsupportedDtype {
-                path: tensor.file().to_owned(),
-                tensor: tensor.tensor.name.clone(),
-                dtype: tensor.tensor.dtype.clone(),
-                supported: "all shards of a table must have one dtype",
-            }
-            .into());
-        }
-    }
     let scale = |suffix: &str, format: &str| -> Result<f32> {
         let name = format!("{prefix}ngram_embedding.{suffix}");
         match (checkpoint.find(&name)?, options.scale) {
@@ -227,16 +222,19 @@ fn value_format(
 }
 
 fn check_constants(checkpoint: &Checkpoint, prefix: &str, spec: &Spec) -> Result<()> {
-    let read = |name: &str| -> Result<Option<Vec<i64>>> {
-        match checkpoint.find(&format!("{prefix}{name}"))? {
-            Some(located) => Ok(Some(located.read_i64()?)),
-            None => Ok(None),
-        }
-    };
-    let multipliers = read("layer_multipliers")?;
-    let sizes = read("ngram_heads_vocab_sizes")?;
-    let offsets = read("ngram_heads_offsets")?;
-    Ok(spec.check_stored(multipliers.as_deref(), sizes.as_deref(), offsets.as_deref())?)
+    for name in ["layer_multipliers", "ngram_heads_vocab_sizes", "ngram_heads_offsets"] {
+        let Some(located) = checkpoint.find(&format!("{prefix}{name}"))? else { continue };
+        let stored = located.read_i64()?;
+        let of = |wanted| (name == wanted).then_some(&stored[..]);
+        spec.check_stored(of("layer_multipliers"), of("ngram_heads_vocab_sizes"), of("ngram_heads_offsets")).map_err(
+            |error| SourceError::WrongConstant {
+                path: located.file().to_owned(),
+                tensor: located.tensor.name.clone(),
+                error,
+            },
+        )?;
+    }
+    Ok(())
 }
 
 fn missing(checkpoint: &Checkpoint, tensor: &str, remedy: &str) -> SourceError {

@@ -146,10 +146,18 @@ fn check(
             return Err(SourceError::Overlap { path: path.to_owned(), first: previous, second: tensor.name.clone() });
         }
         if tensor.offset > end {
+            // A hole somewhere and an extent beyond the end are one mistake; the tensor that was moved is the one to name.
+            if let Some(beyond) = tensors.iter().find(|tensor| tensor.offset > file_bytes) {
+                return Err(SourceError::BadTensor {
+                    path: path.to_owned(),
+                    tensor: beyond.name.clone(),
+                    detail: format!("its extent begins at byte {}, the file has {file_bytes}", beyond.offset),
+                });
+            }
             let bytes = tensor.offset - end;
             return Err(SourceError::Hole { path: path.to_owned(), bytes, before: tensor.name.clone() });
         }
-        end += tensor.bytes;
+        end = end.saturating_add(tensor.bytes);
         previous.clone_from(&tensor.name);
     }
     let path = path.to_owned();

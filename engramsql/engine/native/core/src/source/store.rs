@@ -11,6 +11,8 @@ use crate::catalog::RegisterOptions;
 use crate::error::Result;
 use crate::format::ValueFormat;
 use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const PREFIXES: [&str; 2] = ["shard_", "badge_"];
@@ -221,18 +223,24 @@ impl Geometry {
     }
 }
 
+/// A file of the wrong size may not be a row file at all.
+fn refuse_impostor(file: &RowFile) -> Result<(), SourceError> {
+    let mut head = Vec::with_capacity(64);
+    let io = |e| SourceError::io(&file.path, e);
+    File::open(&file.path).map_err(io)?.take(64).read_to_end(&mut head).map_err(io)?;
+    super::safetensors::refuse_impostor(&file.path, &head)
+}
+
 fn lay_out(path: &Path, files: &[RowFile], geometry: &Geometry) -> Result<Layout> {
     let width = geometry.row_bytes;
     for file in files {
         if file.bytes == 0 {
             return Err(SourceError::EmptyFile { path: file.path.clone() }.into());
         }
-        let extra = file.bytes % width;
-        if extra != 0 && !file.padded {
-            return Err(SourceError::PartialRow { path: file.path.clone(), found: file.bytes, width, extra }.into());
-        }
     }
-    let rows_per_shard = geometry.rows_per_shard.or(files.first().map(|file| file.bytes / width)).unwrap_or(0);
+    // Where nobody says how many rows a shard has, the largest does; only the last may have fewer.
+    let largest = files.iter().map(|file| file.bytes / width).max();
+    let rows_per_shard = geometry.rows_per_shard.or(largest).unwrap_or(0);
     let mut rows_left = geometry.total_rows;
     let mut layout = LayoutBuilder::default();
     for (position, file) in files.iter().enumerate() {
@@ -241,7 +249,7 @@ fn lay_out(path: &Path, files: &[RowFile], geometry: &Geometry) -> Result<Layout
         // Without a row total only the last shard may be short.
         let rows = match rows_left {
             Some(left) => left.min(rows_per_shard),
-            None if last => whole.min(rows_per_shard),
+            None if last && (file.padded || file.bytes % width == 0) => whole.min(rows_per_shard),
             None => rows_per_shard,
         };
         // Saturating: a manifest may announce any number, and no file has 2^64 - 1 bytes.
@@ -249,6 +257,11 @@ fn lay_out(path: &Path, files: &[RowFile], geometry: &Geometry) -> Result<Layout
         // A badge file is padded to a multiple of at most 4096 bytes.
         let padding = if file.padded { 4096.max(width) } else { 1 };
         if file.bytes < expected || file.bytes - expected >= padding {
+            refuse_impostor(file)?;
+            if files.len() == 1 && geometry.rows_per_shard.is_none() {
+                let extra = file.bytes % width;
+                return Err(SourceError::PartialRow { path: file.path.clone(), found: file.bytes, width, extra }.into());
+            }
             let (path, found) = (file.path.clone(), file.bytes);
             return Err(SourceError::WrongShardSize { path, found, expected, rows, width }.into());
         }

@@ -46,16 +46,18 @@ impl MappedReader {
         Ok(MappedReader { watch, maps, parts })
     }
 
-    /// An error if a page of this table could not be read since the count was `before`: what the sink got is not the row.
-    fn check_faults(&self, before: u64) -> Result<(), ReadError> {
-        if bus_error::count() == before {
+    /// An error if a page of a file that `plan` reads from could not be read: what the sink got is then not the row. A map
+    /// that failed once has pages that are not the file's, so it stays unusable.
+    fn check_faults(&self, plan: &ReadPlan<'_>) -> Result<(), ReadError> {
+        if bus_error::count() == 0 {
             return Ok(());
         }
-        match self.maps.iter().position(map::FileMap::failed) {
+        let failed = |(map, touched): (&map::FileMap, bool)| touched && map.failed();
+        match self.maps.iter().zip(plan.touched_files()).position(failed) {
             None => Ok(()),
             Some(index) => {
-                // Usually the file was shortened, which the files themselves tell better.
-                self.watch.check_each()?;
+                // Usually the file was shortened, which the file itself tells better.
+                self.watch.check_file(index)?;
                 let (path, _) = &self.watch.files()[index];
                 Err(ReadError::io(path, std::io::Error::other("a page of the file could not be read")))
             }
@@ -76,9 +78,7 @@ impl Reader for MappedReader {
     }
 
     fn read(&self, plan: &ReadPlan<'_>, sink: RowSink<'_>) -> Result<(), ReadError> {
-        self.watch.check()?;
-        // A map that failed once has pages that are not the file's; the table stays unusable.
-        let faults = if self.maps.iter().any(map::FileMap::failed) { u64::MAX } else { bus_error::count() };
+        self.watch.check(|| plan.touched_files())?;
         let empty: &[u8] = &[];
         let mut group = [RowBytes { values: empty, scales: empty }; GROUP];
         for (index, ids) in plan.ids().chunks(GROUP).enumerate() {
@@ -94,7 +94,7 @@ impl Reader for MappedReader {
                 sink(index * GROUP + offset, *row);
             }
         }
-        self.check_faults(faults)
+        self.check_faults(plan)
     }
 
     fn resident_bytes(&self, file: usize, offset: u64, bytes: u64) -> Option<u64> {
