@@ -98,7 +98,7 @@ def _sql(db: Any, rng: Any, total: int, repeats: int) -> list[Sample]:
 
 
 def run_peer(store: Path, repeats: int) -> dict[str, Any]:
-    """fetch against engramdb-python at 65536 rows, A B B A in one process, with the same fresh ids for both."""
+    """Fetch against engramdb-python at 65536 rows, A B B A in one process, with the same fresh ids for both."""
     import engramdb
 
     import engramsql
@@ -142,6 +142,6 @@ def _code_path(db: Any) -> str:
     """The readers that the engine says it used."""
     try:
         rows = db.sql("SELECT DISTINCT path FROM engram_stats() ORDER BY 1").fetchall()
-    except Exception:  # noqa: BLE001 - an engine without statistics has one reader and names it on the table
+    except Exception:
         return str(getattr(db.table("t"), "reader", "not reported"))
     return ", ".join(str(p) for (p,) in rows)

@@ -10,11 +10,11 @@ from helpers import TESTS
 
 sys.path.insert(0, str(TESTS.parent))
 
-from benchmarks import measure  # noqa: E402
+from benchmarks import measure
 
 
 @pytest.mark.parametrize(
-    "first,again,rows,cold",
+    ("first", "again", "rows", "cold"),
     [
         (5.0, 1.0, 10**9, True),
         (4.9, 1.0, 10**9, False),

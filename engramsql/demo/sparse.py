@@ -6,7 +6,6 @@ length with ``ftruncate``. Only what is written later, row by row, takes blocks 
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from engramsql.errors import EngramError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +38,7 @@ ITEM_BYTES = {
 _PROBE_BYTES = 1 << 30
 
 
-class SparseError(OSError):
+class SparseError(EngramError):
     """The file system cannot hold the sparse files asked for."""
 
 
@@ -105,8 +106,7 @@ def set_length(fd: int, size: int, path: Path) -> None:
         os.ftruncate(fd, size)
     except OSError as e:
         raise SparseError(
-            e.errno,
-            f"cannot make the sparse file '{path}' of {size} bytes ({os.strerror(e.errno or errno.EIO)}); "
+            f"cannot make the sparse file '{path}' of {size} bytes ({e.strerror}); "
             "choose a directory on a file system with large sparse files, such as ext4, xfs or btrfs",
         ) from e
 
@@ -137,7 +137,6 @@ def require_sparse(directory: Path) -> None:
         probe.unlink(missing_ok=True)
     if taken > _PROBE_BYTES // 8:
         raise SparseError(
-            errno.ENOTSUP,
             f"'{directory}' is on a file system without sparse files (a hole of {_PROBE_BYTES} bytes took {taken}), "
             "and these tables need 254 GB as ordinary files; choose a directory on ext4, xfs or btrfs",
         )
@@ -196,7 +195,7 @@ def pseudo_rows(seed: int, ids: Iterable[int] | NDArray[np.int64], row_bytes: in
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
-    rows = np.ascontiguousarray(z.astype("<u8")).view(np.uint8)[:, :row_bytes].copy()
+    rows: NDArray[np.uint8] = np.ascontiguousarray(z.astype("<u8")).view(np.uint8)[:, :row_bytes].copy()
     # 0x7F and 0xFF are the two NaN codes of E4M3.
     rows[(rows & 0x7F) == 0x7F] ^= 1
     return rows
