@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,13 +70,29 @@ def test_tables_and_views_are_there_again(tmp_path: Path) -> None:
     with engramsql.connect(tmp_path / "db") as db:
         assert q(db, "SELECT name, rows FROM engram_tables()") == [("t", 30)]
         assert db.sql("SELECT count(*) FROM heads").fetchall() == [(3,)]
-        # The view stays in the catalog, and whoever opens it is told that it no longer binds.
-        with pytest.warns(engramsql.errors.EngramWarning, match="heads"):
+        db.drop_view("heads")
+        db.drop("t")
+    with engramsql.connect(tmp_path / "db") as db:
+        assert q(db, "SELECT name FROM engram_tables()") == []
+        assert db.views() == []
+        assert (tmp_path / "s" / "shard_000.bin").stat().st_size == 80
+
+
+def test_a_view_whose_table_is_gone_is_reported_not_fatal(tmp_path: Path) -> None:
+    make_store(tmp_path / "s", manifest=True)
+    with engramsql.connect(tmp_path / "db") as db:
+        db.register("t", tmp_path / "s")
+        db.create_view("first", "SELECT rowid, row FROM t WHERE rowid < 3")
+        db.drop_view("first")
+        db.create_view("first", "SELECT rowid, row FROM t WHERE rowid < 4")
+        with warnings.catch_warnings(record=True):
             db.drop("t")
-    with pytest.warns(engramsql.errors.EngramWarning, match="heads"):
+    with pytest.warns(engramsql.errors.EngramWarning, match="first"):
         db = engramsql.connect(tmp_path / "db")
-    assert q(db, "SELECT name FROM engram_tables()") == []
-    assert (tmp_path / "s" / "shard_000.bin").stat().st_size == 80
+    assert [v.name for v in db.views()] == ["first"]
+    assert one(db, "SELECT 42") == 42
+    db.register("t", tmp_path / "s")
+    assert db.sql("SELECT count(*) FROM first").fetchall() == [(4,)]
     db.close()
 
 
