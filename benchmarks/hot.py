@@ -98,7 +98,7 @@ def _sql(db: Any, rng: Any, total: int, repeats: int) -> list[Sample]:
 
 
 def run_peer(store: Path, repeats: int) -> dict[str, Any]:
-    """fetch against engramdb-python at 65536 rows, A B B A in one process, with the same fresh ids for both."""
+    """Fetch against engramdb-python at 65536 rows, A B B A in one process, with the same fresh ids for both."""
     import engramdb
 
     import engramsql

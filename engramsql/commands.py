@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "drop", "register", "run_script"]
 
-# How long a query may take to stop after Ctrl-C before we leave without it.
+# How long a query may take to stop after Ctrl-C before the process ends without it.
 _STOP_SECONDS = 5.0
+_INTERRUPTED = 130
 
 
 def run_script(path: str | None, text: str, format: str, *, read_only: bool = False) -> None:
@@ -110,7 +113,7 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Non
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # handed to the waiting thread, which raises it
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread, which raises it
             failure.append(error)
         finally:
             done.set()
@@ -119,8 +122,19 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Non
     try:
         done.wait()
     except KeyboardInterrupt:
-        connection.interrupt()
-        done.wait(_STOP_SECONDS)
+        _stop(connection, done)
         raise
     if failure:
         raise failure[0]
+
+
+def _stop(connection: duckdb.DuckDBPyConnection, done: threading.Event) -> None:
+    """Interrupts until the script has ended: one interrupt is lost if it falls between two statements."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    try:
+        while not done.wait(0.02):
+            connection.interrupt()
+            if time.monotonic() > deadline:
+                os._exit(_INTERRUPTED)
+    except KeyboardInterrupt:
+        os._exit(_INTERRUPTED)

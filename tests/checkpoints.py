@@ -370,7 +370,7 @@ def make_store(
     rows: int = 10,
     width: int = 8,
     data: NDArray[np.uint8] | None = None,
-    manifest: dict[str, Any] | None | bool = None,
+    manifest: dict[str, Any] | bool | None = None,
 ) -> NDArray[np.uint8]:
     """The small table: ``shards`` files of ``rows`` rows of ``width`` bytes, byte value = shard number; its rows.
 

@@ -10,7 +10,7 @@ from helpers import TESTS
 
 sys.path.insert(0, str(TESTS.parent))
 
-from benchmarks import measure  # noqa: E402
+from benchmarks import measure
 
 
 @pytest.mark.parametrize(

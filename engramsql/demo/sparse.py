@@ -196,7 +196,7 @@ def pseudo_rows(seed: int, ids: Iterable[int] | NDArray[np.int64], row_bytes: in
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
-    rows = np.ascontiguousarray(z.astype("<u8")).view(np.uint8)[:, :row_bytes].copy()
+    rows: NDArray[np.uint8] = np.ascontiguousarray(z.astype("<u8")).view(np.uint8)[:, :row_bytes].copy()
     # 0x7F and 0xFF are the two NaN codes of E4M3.
     rows[(rows & 0x7F) == 0x7F] ^= 1
     return rows
