@@ -257,7 +257,7 @@ fn lay_out(path: &Path, files: &[RowFile], geometry: &Geometry) -> Result<Layout
         // A badge file is padded to a multiple of at most 4096 bytes.
         let padding = if file.padded { 4096.max(width) } else { 1 };
         if file.bytes < expected || file.bytes - expected >= padding {
-            refuse_impostor(file)?;
+            files.iter().try_for_each(refuse_impostor)?;
             if files.len() == 1 && geometry.rows_per_shard.is_none() {
                 let extra = file.bytes % width;
                 return Err(SourceError::PartialRow { path: file.path.clone(), found: file.bytes, width, extra }.into());
