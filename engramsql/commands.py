@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engramsql import script
 from engramsql.database import Database, connect, is_database
+from engramsql.engine import stray_files
 from engramsql.errors import ArgumentError, EngramError
 from engramsql.export import write
 
@@ -73,7 +74,7 @@ def check(path: str) -> bool:
     """Opens every table of a database, checkpoint or store, reads headers only, and prints one line per finding.
 
     Returns:
-        Whether everything is as it should be.
+        Whether every table can be used; a stray file is named and does no harm.
     """
     if not Path(path).exists():
         raise ArgumentError(f"'{path}' does not exist")
@@ -87,6 +88,8 @@ def check(path: str) -> bool:
                 print(f"{entry.name}: {error}")
                 good = False
                 continue
+            for file in stray_files(entry.source):
+                print(f"{entry.name}: '{file}' is named by no index and ignored")
             for shard in missing:
                 print(f"{entry.name}: shard {shard.shard}: '{shard.file}' is missing or too short")
                 good = False
