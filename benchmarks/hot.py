@@ -142,6 +142,6 @@ def _code_path(db: Any) -> str:
     """The readers that the engine says it used."""
     try:
         rows = db.sql("SELECT DISTINCT path FROM engram_stats() ORDER BY 1").fetchall()
-    except Exception:  # noqa: BLE001 - an engine without statistics has one reader and names it on the table
+    except Exception:
         return str(getattr(db.table("t"), "reader", "not reported"))
     return ", ".join(str(p) for (p,) in rows)

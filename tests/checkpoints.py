@@ -12,10 +12,12 @@ import os
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ITEM_BYTES = {"U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E8M0": 1, "BF16": 2, "F16": 2, "F32": 4, "I64": 8, "I32": 4}
 
@@ -179,7 +181,7 @@ def qwen_tensors(
         # Keep exponents away from infinity and NaN.
         rows[:, 1::2] &= 0xBF
     dtype, columns = {"fp8": ("F8_E4M3", dim), "bf16": ("BF16", dim), "nvfp4": ("U8", dim // 2)}[kind]
-    scales = finite_bytes(rng, (padded, dim // 16)) & 0x7F if kind == "nvfp4" else None
+    scales = finite_bytes(rng, (padded, dim // 16)) & np.uint8(0x7F) if kind == "nvfp4" else None
     if scales is not None:
         scales[scales == 0x7F] = 0x7E
     tensors: dict[str, T] = {}
@@ -378,7 +380,7 @@ def make_store(
     """
     path.mkdir(parents=True, exist_ok=True)
     if data is None:
-        data = np.repeat(np.arange(shards, dtype=np.uint8) % 251, rows)[:, None].repeat(width, axis=1)
+        data = np.repeat((np.arange(shards) % 251).astype(np.uint8), rows)[:, None].repeat(width, axis=1)
     for s in range(shards):
         (path / f"shard_{s:03d}.bin").write_bytes(data[s * rows : (s + 1) * rows].tobytes())
     if manifest:

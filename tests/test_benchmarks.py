@@ -14,7 +14,7 @@ from benchmarks import measure
 
 
 @pytest.mark.parametrize(
-    "first,again,rows,cold",
+    ("first", "again", "rows", "cold"),
     [
         (5.0, 1.0, 10**9, True),
         (4.9, 1.0, 10**9, False),

@@ -25,7 +25,7 @@ def extension() -> Path:
     done = subprocess.run(
         [sys.executable, "-m", "engramsql", "extension-path"], capture_output=True, text=True, check=True, timeout=60
     )
-    path = Path(done.stdout.strip())
+    path = Path(done.stdout.removesuffix("\n"))
     assert path.is_file()
     assert path.name == "engramsql.duckdb_extension"
     return path

@@ -13,6 +13,7 @@ from helpers import q
 import engramsql
 import engramsql.demo
 from engramsql.demo import checkpoints, sparse
+from engramsql.errors import ArgumentError
 
 
 def test_demo_runs_and_runs_again(tmp_path: Path) -> None:
@@ -40,33 +41,36 @@ def test_demo_runs_and_runs_again(tmp_path: Path) -> None:
 
 def test_demo_in_a_directory_that_is_something_else(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x")
-    with pytest.raises(FileExistsError, match="not empty"):
+    with pytest.raises(ArgumentError, match="not empty"):
         engramsql.demo.run(tmp_path)
     (tmp_path / "file").write_text("x")
-    with pytest.raises(FileExistsError, match="is a file"):
+    with pytest.raises(ArgumentError, match="is a file"):
         engramsql.demo.run(tmp_path / "file")
 
 
 def test_an_interrupted_build_is_built_again(tmp_path: Path) -> None:
-    (tmp_path / "demo" / "checkpoints" / "qwen3.8-flash-next").mkdir(parents=True)
+    folder = tmp_path / "demo" / "checkpoints" / "qwen3.8-flash-next"
+    folder.mkdir(parents=True)
+    (folder.parent / ".unfinished").touch()
+    (tmp_path / "demo" / "engram.json").write_text("{")
     assert engramsql.demo.prepare(tmp_path / "demo")
     assert not engramsql.demo.prepare(tmp_path / "demo")
 
 
 def test_demo_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "demo.json").write_text(json.dumps({"version": 999}))
-    with pytest.raises(FileExistsError, match="999"):
+    with pytest.raises(ArgumentError, match="999"):
         engramsql.demo.run(tmp_path)
 
 
 def test_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("usage", (), {"free": 1 << 20}))
-    with pytest.raises(OSError, match="needs 64 MB"):
+    with pytest.raises(sparse.SparseError, match="needs 64 MB"):
         engramsql.demo.run(tmp_path / "demo")
 
 
 def test_no_sparse_files(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"sparse file .*choose a directory"), open(tmp_path / "f", "wb") as f:
+    with pytest.raises(sparse.SparseError, match=r"sparse file .*choose a directory"), open(tmp_path / "f", "wb") as f:
         sparse.set_length(f.fileno(), 1 << 62, tmp_path / "f")
 
 

@@ -28,7 +28,7 @@ from checkpoints import (
     write_index,
     write_safetensors,
 )
-from helpers import f32_bits, one, q, refuses
+from helpers import f32_bits, one, outcome, q, refuses
 
 
 def refused(db: Any, path: Path, *fragments: object, **options: Any) -> str:
@@ -81,7 +81,7 @@ def test_unsharded_and_text_only_names(db: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype,shape,data", [("F32", (), struct.pack("<f", 0.25)), ("F16", (1,), struct.pack("<e", 0.25))]
+    ("dtype", "shape", "data"), [("F32", (), struct.pack("<f", 0.25)), ("F16", (1,), struct.pack("<e", 0.25))]
 )
 def test_scale_of_other_dtypes(db: Any, tmp_path: Path, dtype: str, shape: tuple[int, ...], data: bytes) -> None:
     made = make_qwen(tmp_path / "a", replace={SCALE: T(dtype, shape, data)})
@@ -121,7 +121,7 @@ def test_v41_names_of_the_engine(db: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("files", [1, 4])
 def test_truncated_checkpoint_file(db: Any, tmp_path: Path, files: int) -> None:
     make_qwen(tmp_path, files=files)
-    victim = sorted(tmp_path.glob("*.safetensors"))[-1]
+    victim = max(tmp_path.glob("*.safetensors"))
     cut(victim, 17)
     refused(db, tmp_path, victim.name, "17")
 
@@ -153,12 +153,8 @@ def test_a_missing_file_without_our_tensors_does_not_matter(db: Any, tmp_path: P
     index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
     index["weight_map"]["model.language_model.embed_tokens.weight"] = "model-00009-of-00009.safetensors"
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-    try:
-        db.register("t", tmp_path)
-    except Exception as e:  # noqa: BLE001
-        assert "model-00009-of-00009.safetensors" in str(e)
-    else:
-        assert np.array_equal(db.table("t").fetch(np.arange(256)), made.rows)
+    db.register("t", tmp_path)
+    assert np.array_equal(db.table("t").fetch(np.arange(256)), made.rows)
 
 
 def test_stray_file_is_ignored(db: Any, tmp_path: Path) -> None:
@@ -187,7 +183,7 @@ def test_missing_shard_tensor(db: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content,words",
+    ("content", "words"),
     [(LFS_POINTER, ("LFS",)), (HTML_PAGE, ("HTML",)), (b"", ("empty", "0 bytes", "zero"))],
     ids=["lfs", "html", "empty"],
 )
@@ -289,7 +285,7 @@ def test_shape_that_does_not_match_its_bytes(db: Any, tmp_path: Path, shape: obj
 )
 def test_offsets_out_of_the_file(db: Any, tmp_path: Path, offsets: object) -> None:
     make_qwen(tmp_path, replace=shard_with({"data_offsets": offsets}))
-    refused(db, tmp_path, "shard_1")
+    refused(db, tmp_path, ("shard_1", "shard_2"))
 
 
 def test_overlapping_extents(db: Any, tmp_path: Path) -> None:
@@ -346,9 +342,8 @@ def test_missing_block_scales(db: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "scale",
     [T("BF16", (2,), b"\x51\x39" * 2), T("I64", (1,), b"\1" + b"\0" * 7), T("F8_E8M0", (1,), b"\x78"),
-     T("F32", (1,), struct.pack("<f", float("nan"))), T("F32", (1,), struct.pack("<f", float("inf"))),
-     T("F32", (1,), struct.pack("<f", 0.0))],
-    ids=["two", "I64", "F8_E8M0", "nan", "inf", "zero"],
+     T("F32", (1,), struct.pack("<f", float("nan"))), T("F32", (1,), struct.pack("<f", float("inf")))],
+    ids=["two", "I64", "F8_E8M0", "nan", "inf"],
 )  # fmt: skip
 def test_scale_that_is_no_scale(db: Any, tmp_path: Path, scale: T) -> None:
     make_qwen(tmp_path, replace={SCALE: scale})
@@ -408,7 +403,7 @@ def test_other_packings(db: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name,values",
+    ("name", "values"),
     [(MULTIPLIERS, qwen_multipliers(3, 512)), (HEAD_SIZES, [53, 59, 61, 67]), (HEAD_OFFSETS, [0, 53, 112, 173])],
 )
 def test_stored_constant_that_differs(db: Any, tmp_path: Path, name: str, values: list[int]) -> None:
@@ -492,10 +487,9 @@ def test_v41_compressed_vocabulary_of_another_size(db: Any, tmp_path: Path) -> N
 def test_v41_without_a_tokenizer(db: Any, tmp_path: Path) -> None:
     """Rows can be served without one; row ids can not, and the message says what to give."""
     made = make_v41(tmp_path / "a", tokenizer=False)
-    try:
-        db.register("v", tmp_path / "a")
-    except Exception as e:  # noqa: BLE001
-        assert "tokenizer" in str(e)
+    _, said = outcome(lambda: db.register("v", tmp_path / "a"))
+    if said is not None:
+        assert "tokenizer" in said
     else:
         want = np.concatenate([made.values[0], made.scales[0]], axis=1)
         assert np.array_equal(db.table("v_l1").fetch(np.arange(len(want))), want)
@@ -549,7 +543,7 @@ def test_declaration_that_contradicts_the_store(
         options = {**options, "width": 8}
     elif not manifest and options["width"] in (4, 16):
         options = {**options, "rows_per_shard": 10}
-    refused(db, tmp_path, next(k for k in ("rows_per_shard", "width") if k in options), **options)
+    refused(db, tmp_path, ("rows_per_shard", "width", "rows of"), **options)
 
 
 @pytest.mark.parametrize(

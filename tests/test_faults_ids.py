@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkpoints import make_qwen, make_store, make_v41
-from helpers import one, q, refuses, sql_refuses
+from helpers import one, outcome, q, refuses, sql_refuses
 
 BAD_IDS = [-1, 30, 31, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)]
 
@@ -71,9 +71,9 @@ def test_literals_and_range_bind(small: Any) -> None:
 def test_out_of_range_by_every_route(small: Any, bad: int) -> None:
     """The message names the id, the table and its row count; nothing is returned."""
     need = (bad, "small", "30")
-    sql_refuses(small, f"SELECT engram_row('small', {bad}::BIGINT)", *need)
-    sql_refuses(small, f"SELECT engram_vector('small', {bad}::BIGINT)", *need)
-    sql_refuses(small, f"SELECT engram_e_t('small', [0, {bad}::BIGINT])", *need)
+    sql_refuses(small, f"SELECT engram_row('small', ({bad})::BIGINT)", *need)
+    sql_refuses(small, f"SELECT engram_vector('small', ({bad})::BIGINT)", *need)
+    sql_refuses(small, f"SELECT engram_e_t('small', [0, ({bad})::BIGINT])", *need)
     sql_refuses(small, f"SELECT * FROM engram_fetch('small', [0, {bad}, 1]::BIGINT[])", *need)
     sql_refuses(small, f"SELECT * FROM engram_fetch('small', [[0], [{bad}]]::BIGINT[][])", *need)
     sql_refuses(small, "SELECT * FROM engram_fetch('small', ?::BIGINT[])", *need, params=[[5, bad]])
@@ -179,7 +179,7 @@ def test_null_id_gives_a_null_row_in_place(small: Any) -> None:
     assert [r[2] for r in got] == [0, None, 25, 1]
     assert [r[4] for r in got] == [row(0), None, row(2), row(0)]
     assert got[1][3] is None
-    assert got[2][3] == one(small, "SELECT engram_vector('small', 25)")
+    assert list(got[2][3]) == one(small, "SELECT engram_vector('small', 25)")
 
 
 def test_null_scalar(small: Any) -> None:
@@ -223,12 +223,9 @@ def test_null_mixed_in_a_column_longer_than_one_vector(small: Any) -> None:
 
 def test_null_in_e_t_list_is_never_zeros(small: Any) -> None:
     """e_t of a key with an unknown row is unknown: NULL or an error, never a vector with zeros in it."""
-    try:
-        value = one(small, "SELECT engram_e_t('small', [1, NULL])")
-    except Exception as e:  # noqa: BLE001
-        assert "NULL" in str(e)
-    else:
-        assert value is None
+    value, said = outcome(lambda: one(small, "SELECT engram_e_t('small', [1, NULL])"))
+    assert value is None
+    assert said is None or "NULL" in said
 
 
 # --- tokens ---------------------------------------------------------------------------------------------------------
@@ -305,10 +302,9 @@ def test_unknown_table_in_an_empty_database(db: Any) -> None:
 
 def test_null_table_name(tiny: Any) -> None:
     for sql in ("SELECT engram_row(NULL, 0)", "SELECT rowids_for_seq(NULL::VARCHAR, [1])"):
-        try:
-            assert one(tiny, sql) is None
-        except Exception as e:  # noqa: BLE001
-            assert "NULL" in str(e) or "table" in str(e)
+        value, said = outcome(lambda sql=sql: one(tiny, sql))
+        assert value is None
+        assert said is None or "NULL" in said or "table" in said
 
 
 def test_table_without_spec_has_no_rowids(small: Any) -> None:

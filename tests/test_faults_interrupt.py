@@ -33,7 +33,7 @@ def test_interrupt(ple: Any, sql: str) -> None:
     timer.start()
     try:
         ple.connection.execute(sql).fetchall()
-    except Exception as e:  # noqa: BLE001
+    except Exception as e:
         ended = time.perf_counter()
         message = str(e)
     else:

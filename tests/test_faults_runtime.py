@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from checkpoints import make_qwen, make_store
-from helpers import TESTS, assert_mentions, one, q, run_python
+from helpers import TESTS, assert_mentions, one, outcome, q, run_python
 
 import engramsql
 
@@ -77,10 +77,10 @@ def test_threads_share_one_table(small: Any) -> None:
             for _ in range(20):
                 assert (small.table("small").fetch(ids)[:, 0] == ids // 10).all()
                 got = cursor.execute(
-                    "SELECT engram_row('small', i)[1] FROM (SELECT unnest(?::BIGINT[]) AS i)", [ids.tolist()]
+                    "SELECT octet_length(engram_row('small', i)) FROM (SELECT unnest(?::BIGINT[]) AS i)", [ids.tolist()]
                 )
                 assert len(got.fetchall()) == 500
-        except Exception as e:  # noqa: BLE001
+        except Exception as e:
             errors.append(repr(e))
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
@@ -128,10 +128,9 @@ def test_a_table_outlives_its_database(tmp_path: Path) -> None:
     db.close()
     del db
     gc.collect()
-    try:
-        rows = t.fetch([0, 29])
-    except Exception as e:  # noqa: BLE001
-        assert "closed" in str(e)
+    rows, said = outcome(lambda: t.fetch([0, 29]))
+    if said is not None:
+        assert "closed" in said
     else:
         assert np.array_equal(rows, data[[0, 29]])
 
@@ -253,7 +252,7 @@ def test_lists_from_columns_and_subqueries(small: Any, sql: str) -> None:
     )
     try:
         rows = small.sql(sql).fetchall()
-    except Exception as e:  # noqa: BLE001
+    except Exception as e:
         assert_mentions(str(e), INSTEAD)
     else:
         assert all(row == bytes([rowid // 10] * 8) for _, rowid, row in rows)
@@ -299,8 +298,8 @@ def test_scan(small: Any) -> None:
     for first, count in ((-1, 5), (0, -1), (31, 1), (25, 10), (2**62, 2**62)):
         try:
             rows = q(small, f"SELECT rowid FROM engram_scan('small', {first}, {count})")
-        except Exception as e:  # noqa: BLE001
-            assert_mentions(str(e), "small", "30")
+        except Exception as e:
+            assert_mentions(str(e), ("count", "first", "30"))
         else:
             raise AssertionError(f"scan of {first}, {count} returned {rows}")
 
@@ -337,9 +336,17 @@ def attempt(name, call):
             hits.append(name)
         else:
             hits.append(f"{name}: {e}")
-db = engramsql.connect()
+try:
+    db = engramsql.connect()
+except Exception as e:
+    # The point is on the way to a connection: an error, and a process that goes on.
+    assert "fault" in str(e), e
+    print("ok")
+    raise SystemExit(0)
 attempt("register", lambda: db.register("t", sys.argv[1]))
 for sql in (
+    "SELECT * FROM no_such_table",
+    f"SELECT * FROM '{sys.argv[1]}'",
     "SELECT * FROM engram_fetch('t', [1, 2])",
     "SELECT engram_row('t', 1)",
     "SELECT engram_vector('t', i) FROM range(5) r(i)",

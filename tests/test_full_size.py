@@ -77,7 +77,7 @@ def test_rows_at_both_ends_of_shards(full_size: Any, db: Any) -> None:
 def test_shards_as_the_catalog_tells_them(full_size: Any, db: Any) -> None:
     db.register("ple", full_size.qwen)
     shards = q(
-        db, "SELECT shard, file, first_row, rows, offset, bytes, present FROM engram_shards('ple') ORDER BY shard"
+        db, "SELECT shard, file, first_row, rows, \"offset\", bytes, present FROM engram_shards('ple') ORDER BY shard"
     )
     assert len(shards) == 128
     for s, file, first, rows, offset, nbytes, present in shards:
@@ -134,7 +134,7 @@ def test_rows_past_2_to_the_32(tmp_path: Path, db: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql,count",
+    ("sql", "count"),
     [
         ("SELECT rowid, head FROM ple WHERE rowid = 319999999", 1),
         ("SELECT row FROM ple WHERE rowid IN (5, 319999999, 160000000)", 3),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from golden_data import case
 from helpers import assert_same_bf16, assert_same_bits, bf16_bits, f32_bits, one, sql_refuses
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def decode(db: Any, rows: NDArray[np.uint8], format_: str, scale: float | None = None) -> NDArray[np.float32]:
@@ -61,7 +63,7 @@ def test_bf16(db: Any) -> None:
     assert_same_bits(found[0], c["f32"])
 
 
-@pytest.mark.parametrize("type_,format_", [("<f2", "f16"), ("<f4", "f32")])
+@pytest.mark.parametrize(("type_", "format_"), [("<f2", "f16"), ("<f4", "f32")])
 def test_half_and_single(db: Any, type_: str, format_: str) -> None:
     values = np.array([0.0, -0.0, 1.0, -2.5, 6e-8, 65504.0, np.inf, -np.inf, np.nan, 0.1], dtype=type_)
     found = decode(db, values[None].view(np.uint8), format_)
@@ -131,7 +133,7 @@ def test_null_in_null_out(db: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "blob,format_,scale,fragments",
+    ("blob", "format_", "scale", "fragments"),
     [
         (b"\x38" * 8, "fp8_e5m2", "1.0", ["fp8_e5m2", "fp8_e4m3"]),
         (b"\x38" * 8, "int6", None, ["int6"]),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from golden_data import Case, case, cases, names
 from helpers import refuses
-from numpy.typing import NDArray
 
 from engramsql.engine import Spec
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SMALL = cases("deepseek_v41_small")[0].top
 REAL = cases("deepseek_v41_real")[0].top
@@ -27,7 +30,7 @@ def single(file: str) -> list[str]:
     return [c.name for c in cases(file) if "ids" in c.arrays and "lookback" not in c.arrays]
 
 
-@pytest.mark.parametrize("top,token_map", [(SMALL, SMALL_MAP), (REAL, REAL_MAP)], ids=["small", "real"])
+@pytest.mark.parametrize(("top", "token_map"), [(SMALL, SMALL_MAP), (REAL, REAL_MAP)], ids=["small", "real"])
 def test_v41_constants(top: dict[str, Any], token_map: NDArray[np.int64]) -> None:
     for k, layer in enumerate(top["config"]["engram_layer_ids"]):
         spec = spec_of(top, layer, token_map)
@@ -51,7 +54,7 @@ def test_v41_lookback(name: str) -> None:
     cuts = c["query_start_loc"].astype(int)
     for k, layer in enumerate(SMALL["config"]["engram_layer_ids"]):
         spec = spec_of(SMALL, layer, SMALL_MAP)
-        for r, (a, b) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        for r, (a, b) in enumerate(itertools.pairwise(cuts)):
             known = c["lookback"][r] >= 0
             # Golden lists the newest first; our history is newest last.
             history = c["lookback"][r][known][::-1].astype(np.int64)
@@ -81,7 +84,7 @@ def test_v41_streaming_at_every_cut() -> None:
         spec = spec_of(SMALL, layer, SMALL_MAP)
         for cut in range(len(tokens) + 1):
             tail = spec.rowids(tokens[cut:], history=tokens[:cut], dead=dead[cut:], history_dead=dead[:cut])
-            assert np.array_equal(np.asarray(tail).reshape(len(tokens) - cut, -1), c["ids"][cut:, k])
+            assert np.array_equal(np.asarray(tail).reshape(c["ids"][cut:, k].shape), c["ids"][cut:, k])
 
 
 @pytest.mark.parametrize("name", single("deepseek_v41_real"))

@@ -33,7 +33,9 @@ def test_rows(peer: Any) -> None:
 
 def test_geometry(peer: Any) -> None:
     assert q(peer, "SELECT rows, row_bytes, shards FROM engram_tables()") == [(256, 160, 4)]
-    shards = q(peer, "SELECT shard, first_row, rows, offset, bytes, present FROM engram_shards('peer') ORDER BY shard")
+    shards = q(
+        peer, "SELECT shard, first_row, rows, \"offset\", bytes, present FROM engram_shards('peer') ORDER BY shard"
+    )
     assert shards == [(s, 64 * s, 64, 0, 10240, True) for s in range(4)]
 
 
@@ -44,7 +46,7 @@ def test_a_store_has_no_values_until_a_format_is_named(peer: Any) -> None:
     peer.register("peer8", ROWS, format="fp8_e4m3", scale=209 / 2**20)
     values = one(peer, "SELECT embedding FROM engram_fetch('peer8', [0])")
     raw = one(peer, "SELECT row FROM engram_fetch('peer', [0])")
-    assert values == one(peer, "SELECT engram_decode(?::BLOB, 'fp8_e4m3', ?::FLOAT)", raw, 209 / 2**20)
+    assert list(values) == one(peer, "SELECT engram_decode(?::BLOB, 'fp8_e4m3', ?::FLOAT)", raw, 209 / 2**20)
 
 
 def test_engramdb_reads_the_same_rows(db: Any, tmp_path: Path) -> None:

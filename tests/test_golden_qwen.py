@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from golden_data import case, cases, names
 from helpers import one, q, refuses, sql_refuses
-from numpy.typing import NDArray
 
 from engramsql.engine import Spec
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 RELEASE = cases("qwen_ple_v1")[0].top
 
@@ -24,7 +27,7 @@ def requests(c: Any) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray
     cuts = c["query_start_loc"].astype(int)
     return [
         (c["tokens"][a:b].astype(np.int64), c["context"][r].astype(np.int64), c["rowids"][a:b].astype(np.int64))
-        for r, (a, b) in enumerate(zip(cuts[:-1], cuts[1:], strict=True))
+        for r, (a, b) in enumerate(itertools.pairwise(cuts))
     ]
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from golden_data import GOLDEN, Case, case
 from helpers import assert_same_bf16, bf16_bits, bf16_values, f32_bits, one, q
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 QWEN = ["fp8", "bf16", "nvfp4"]
 TABLES = [*QWEN, "v41_l1", "v41_l3"]

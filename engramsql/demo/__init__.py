@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
 import sys
@@ -20,6 +19,7 @@ import engramsql
 from engramsql.demo import checkpoints
 from engramsql.demo.sparse import SparseError, SparseRows, apparent_and_taken_bytes, pseudo_rows, require_sparse
 from engramsql.engine import Spec
+from engramsql.errors import ArgumentError
 
 TOKENS = [248044, 1000, 99999, 42]
 """Tokens of the PLE query."""
@@ -28,6 +28,7 @@ V41_TOKENS = [3, 1000, 99000, 42]
 """Tokens of the V4.1 query; its vocabulary is smaller."""
 
 _MARKER = "demo.json"
+_UNFINISHED = ".unfinished"
 _VERSION = 1
 _NEEDED_BYTES = 64 << 20
 
@@ -37,65 +38,67 @@ def run(directory: str | Path = "engramsql-demo", *, out: TextIO | None = None) 
 
     Raises:
         SparseError: the file system has no sparse files or too little room.
-        FileExistsError: the directory holds something that is not the demo.
+        ArgumentError: the directory holds something that is not the demo.
     """
     out = sys.stdout if out is None else out
     root = Path(directory)
-    built = prepare(root)
+    built = prepare(root, out=out)
     apparent, taken = apparent_and_taken_bytes(root / "checkpoints")
     print(
         f"{'built' if built else 'found'} two checkpoints of released size in {root}: "
         f"{apparent / 1e9:.1f} GB apparent, sparse: {taken / 1e6:.1f} MB on disk.\n"
-        "Names and geometry are the releases'; the bytes, and the V4.1 tokenizer, are synthetic.\n",
+        "Names and geometry are the releases'; the bytes, and the V4.1 tokenizer, are synthetic.",
         file=out,
     )
     with engramsql.connect(root) as db:
-        known = {name for (name,) in db.sql("SELECT name FROM engram_tables()").fetchall()}
-        for name, folder, tables in (
-            ("ple", "qwen3.8-flash-next", {"ple"}),
-            ("v41", "deepseek-v4.1", {"v41_l1", "v41_l14"}),
-        ):
-            if not tables <= known:
-                start = time.perf_counter()
-                db.register(name, root / "checkpoints" / folder)
-                print(f"registered {name} in place in {_seconds(start)}", file=out)
         for table, tokens in (("ple", TOKENS), ("v41_l1", V41_TOKENS)):
             _show(db, f"SELECT * FROM engram_fetch('{table}', rowids_for_seq('{table}', {tokens}))", out)
         _show(db, "SELECT name, spec, layer, rows, dim, format, row_bytes, heads, shards FROM engram_tables()", out)
 
 
-def prepare(root: Path) -> bool:
-    """Makes the two checkpoints below ``root`` unless the demo is already there; True if they were built now."""
-    marker = root / _MARKER
+def prepare(root: Path, *, out: TextIO | None = None) -> bool:
+    """Makes the demo database at ``root`` unless it is already there; True if it was built now.
+
+    Registration times are printed to ``out``.
+    """
+    marker, folder = root / _MARKER, root / "checkpoints"
     if marker.is_file():
         version = json.loads(marker.read_text()).get("version")
         if version != _VERSION:
-            raise FileExistsError(
-                errno.EEXIST,
+            raise ArgumentError(
                 f"'{root}' holds version {version} of the demo and this is version {_VERSION}; "
                 "remove the directory or name another one",
             )
         return False
-    folder = root / "checkpoints"
     if root.exists() and not root.is_dir():
-        raise FileExistsError(errno.EEXIST, f"'{root}' is a file; name a directory for the demo")
-    if root.is_dir() and any(p.name != "checkpoints" for p in root.iterdir()):
-        raise FileExistsError(
-            errno.EEXIST, f"'{root}' is not empty and holds no demo; name an empty or a new directory for the demo"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    require_sparse(folder)
-    free = shutil.disk_usage(folder).free
+        raise ArgumentError(f"'{root}' is a file; name a directory for the demo")
+    if (folder / _UNFINISHED).is_file():
+        # A build that was interrupted: only what it made can be here, and it is made again.
+        shutil.rmtree(folder)
+        (root / "engram.json").unlink(missing_ok=True)
+    if root.is_dir() and any(not p.name.startswith(".engram.json") for p in root.iterdir()):
+        raise ArgumentError(f"'{root}' is not empty and holds no demo; name an empty or a new directory for the demo")
+    root.mkdir(parents=True, exist_ok=True)
+    require_sparse(root)
+    free = shutil.disk_usage(root).free
     if free < _NEEDED_BYTES:
         raise SparseError(
-            errno.ENOSPC,
-            f"the demo needs {_NEEDED_BYTES >> 20} MB of real room and '{folder}' has {free >> 20} MB free",
+            f"the demo needs {_NEEDED_BYTES >> 20} MB of real room and '{root}' has {free >> 20} MB free",
         )
-    qwen = checkpoints.build_qwen(folder / "qwen3.8-flash-next")
-    values, scales = checkpoints.build_v41(folder / "deepseek-v4.1")
-    _fill(qwen, values, scales)
-    # Written last: a build that was interrupted is not taken for a demo.
-    marker.write_text(json.dumps({"version": _VERSION, "tables": ["ple", "v41"]}))
+    # Connected first: only an empty directory becomes a database.
+    with engramsql.connect(root) as db:
+        folder.mkdir()
+        (folder / _UNFINISHED).touch()
+        qwen = checkpoints.build_qwen(folder / "qwen3.8-flash-next")
+        values, scales = checkpoints.build_v41(folder / "deepseek-v4.1")
+        _fill(qwen, values, scales)
+        for name, source in (("ple", "qwen3.8-flash-next"), ("v41", "deepseek-v4.1")):
+            start = time.perf_counter()
+            db.register(name, folder / source)
+            if out is not None:
+                print(f"registered {name} in place in {_seconds(start)}", file=out)
+    marker.write_text(json.dumps({"version": _VERSION, "tables": ["ple", "v41_l1", "v41_l14"]}))
+    (folder / _UNFINISHED).unlink()
     return True
 
 
@@ -147,4 +150,4 @@ def _seconds(start: float) -> str:
     return f"{(time.perf_counter() - start) * 1e3:.1f} ms"
 
 
-__all__ = ["SparseError", "TOKENS", "V41_TOKENS", "prepare", "run"]
+__all__ = ["TOKENS", "V41_TOKENS", "SparseError", "prepare", "run"]

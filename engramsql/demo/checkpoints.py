@@ -11,12 +11,14 @@ import json
 import os
 import struct
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engramsql.demo.sparse import Part, SparseRows, Tensor, write_sparse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 QWEN_SHARDS = 128
 QWEN_SHARD_ROWS = 2_500_012

@@ -6,7 +6,6 @@ length with ``ftruncate``. Only what is written later, row by row, takes blocks 
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from engramsql.errors import EngramError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +38,7 @@ ITEM_BYTES = {
 _PROBE_BYTES = 1 << 30
 
 
-class SparseError(OSError):
+class SparseError(EngramError):
     """The file system cannot hold the sparse files asked for."""
 
 
@@ -105,8 +106,7 @@ def set_length(fd: int, size: int, path: Path) -> None:
         os.ftruncate(fd, size)
     except OSError as e:
         raise SparseError(
-            e.errno,
-            f"cannot make the sparse file '{path}' of {size} bytes ({os.strerror(e.errno or errno.EIO)}); "
+            f"cannot make the sparse file '{path}' of {size} bytes ({e.strerror}); "
             "choose a directory on a file system with large sparse files, such as ext4, xfs or btrfs",
         ) from e
 
@@ -137,7 +137,6 @@ def require_sparse(directory: Path) -> None:
         probe.unlink(missing_ok=True)
     if taken > _PROBE_BYTES // 8:
         raise SparseError(
-            errno.ENOTSUP,
             f"'{directory}' is on a file system without sparse files (a hole of {_PROBE_BYTES} bytes took {taken}), "
             "and these tables need 254 GB as ordinary files; choose a directory on ext4, xfs or btrfs",
         )
