@@ -116,7 +116,7 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Non
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread, which raises it
+        except BaseException as error:  # handed to the waiting thread, which raises it
             failure.append(error)
         finally:
             done.set()
