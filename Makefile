@@ -40,7 +40,7 @@ rust: ## Tests of the crates
 
 python: $(VENV)/test-tools dist/built ## Tests of the package and its wheel, in random order, warnings as errors
 	$(BIN)/pytest
-	$(BIN)/pytest --doctest-modules engramsql
+	$(BIN)/pytest --doctest-modules --doctest-glob='*.md' engramsql README.md
 
 docs: ## Build the Rust documentation, warnings as errors
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps

@@ -197,7 +197,7 @@ def _build_demo(parser: argparse.ArgumentParser) -> None:
 
         from engramsql import demo
 
-        demo.run(Path(options.directory))  # type: ignore[attr-defined,unused-ignore]
+        demo.run(Path(options.directory))
         return GOOD
 
     parser.set_defaults(run=run)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql import script
 from engramsql.database import Database, connect, is_database
+from engramsql.engine import stray_files
 from engramsql.errors import ArgumentError, EngramError
 from engramsql.export import write
 
@@ -20,8 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "drop", "register", "run_script"]
 
-# How long a query may take to stop after Ctrl-C before we leave without it.
+# How long a query may take to stop after Ctrl-C before the process ends without it.
 _STOP_SECONDS = 5.0
+_INTERRUPTED = 130
 
 
 def run_script(path: str | None, text: str, format: str, *, read_only: bool = False) -> None:
@@ -70,7 +74,7 @@ def check(path: str) -> bool:
     """Opens every table of a database, checkpoint or store, reads headers only, and prints one line per finding.
 
     Returns:
-        Whether everything is as it should be.
+        Whether every table can be used; a stray file is named and does no harm.
     """
     if not Path(path).exists():
         raise ArgumentError(f"'{path}' does not exist")
@@ -84,6 +88,8 @@ def check(path: str) -> bool:
                 print(f"{entry.name}: {error}")
                 good = False
                 continue
+            for file in stray_files(entry.source):
+                print(f"{entry.name}: '{file}' is named by no index and ignored")
             for shard in missing:
                 print(f"{entry.name}: shard {shard.shard}: '{shard.file}' is missing or too short")
                 good = False
@@ -119,8 +125,19 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Non
     try:
         done.wait()
     except KeyboardInterrupt:
-        connection.interrupt()
-        done.wait(_STOP_SECONDS)
+        _stop(connection, done)
         raise
     if failure:
         raise failure[0]
+
+
+def _stop(connection: duckdb.DuckDBPyConnection, done: threading.Event) -> None:
+    """Interrupts until the script has ended: one interrupt is lost if it falls between two statements."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    try:
+        while not done.wait(0.02):
+            connection.interrupt()
+            if time.monotonic() > deadline:
+                os._exit(_INTERRUPTED)
+    except KeyboardInterrupt:
+        os._exit(_INTERRUPTED)

@@ -37,7 +37,7 @@ def split(script: str) -> list[str]:
 
     Example:
         >>> split("SELECT ';'; -- done; SELECT 1")
-        ["SELECT ';'", 'SELECT 1']
+        ["SELECT ';'"]
     """
     text = script.encode()  # the tokenizer counts bytes
     pieces: list[str] = []

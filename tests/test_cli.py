@@ -292,6 +292,8 @@ def test_check(tmp_path: Path):
     shutil.copytree(CHECKPOINT, source)
     out("register", "ple", source, "--db", db)
     assert out("check", "--db", db).startswith("ple: ok")
+    shutil.copy(source / "model-00001-of-00002.safetensors", source / "stray.safetensors")
+    assert "ple: 'stray.safetensors' is named by no index" in out("check", source)
     shard = source / "model-00002-of-00002.safetensors"
     shard.write_bytes(shard.read_bytes()[:-17])
     done = run("check", "--db", db)

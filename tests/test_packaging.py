@@ -84,7 +84,9 @@ udf.load(connection)
 assert connection.sql("SELECT len(rowids_for_seq([1]))").fetchall() == [(1,)]
 """.replace("TARGET", repr(str(tmp_path)))
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    # In a folder of its own: the repository's package would be found first.
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -1,8 +1,8 @@
 """The one seam to the compiled engine; nothing else imports ``engramsql.engine._native``.
 
 What may be asked of it: a Session (the catalog of a database directory), a Table (rows and vectors as NumPy arrays), a
-Spec (hash constants and row ids), ``decode`` for bytes in memory, ``token_map`` of a tokenizer, ``default_name`` of a
-source, and the records they hand out.
+Spec (hash constants and row ids), ``decode`` for bytes in memory, ``token_map`` of a tokenizer, ``default_name`` and
+``stray_files`` of a source, and the records they hand out.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from engramsql.engine._native import (
     ViewEntry,
     decode,
     default_name,
+    stray_files,
     token_map,
 )
 
@@ -36,5 +37,6 @@ __all__ = [
     "ViewEntry",
     "decode",
     "default_name",
+    "stray_files",
     "token_map",
 ]

@@ -32,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<entries::HeadInfo>()?;
     module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
     module.add_function(wrap_pyfunction!(session::default_name, module)?)?;
+    module.add_function(wrap_pyfunction!(session::stray_files, module)?)?;
     module.add_function(wrap_pyfunction!(spec::token_map, module)?)?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::entries::{TableEntry, ViewEntry};
 use crate::guard::{detached, guard};
 use crate::table::Table;
 use engram_engine::catalog::{self, RegisterOptions};
-use engram_engine::source;
+use engram_engine::source::{self, Checkpoint, SourceError, SourceKind};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -108,4 +108,17 @@ impl Session {
 #[pyfunction]
 pub fn default_name(py: Python<'_>, path: PathBuf) -> PyResult<&'static str> {
     guard(py, || detached(py, || source::default_name(&path)))
+}
+
+/// Files of a checkpoint that its index does not name and that are therefore ignored; none for a store.
+///
+/// Raises SourceError if path is neither a checkpoint nor a store.
+#[pyfunction]
+pub fn stray_files(py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+    guard(py, || {
+        detached(py, || match source::kind_of(&path)? {
+            SourceKind::Checkpoint => Ok(Checkpoint::open(&path)?.files()?.1),
+            SourceKind::Store => Ok::<_, SourceError>(Vec::new()),
+        })
+    })
 }
