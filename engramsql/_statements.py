@@ -10,6 +10,8 @@ from abc import abstractmethod as _abstractmethod
 from functools import partial as _partial
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from engramsql._hints import hinted as _hinted
+
 if _TYPE_CHECKING:
     import duckdb
 
@@ -34,8 +36,12 @@ class Statements(_ABC):
             ClosedError: If the database is closed.
         """
         _run = _partial(self.connection.sql, query, params=params)
+        _explain = _partial(_hinted, query)
         del self, query, params
-        return _run()
+        try:
+            return _run()
+        except Exception as _error:
+            raise _explain(_error) from None
 
     def execute(self, query: str, params: object = None) -> "duckdb.DuckDBPyConnection":
         """Runs ``query`` at once and returns DuckDB's connection, which holds the result: ``.fetchone()``.
@@ -49,5 +55,9 @@ class Statements(_ABC):
             ClosedError: If the database is closed.
         """
         _run = _partial(self.connection.execute, query, params)
+        _explain = _partial(_hinted, query)
         del self, query, params
-        return _run()
+        try:
+            return _run()
+        except Exception as _error:
+            raise _explain(_error) from None

@@ -16,10 +16,9 @@ LONG = [
     "SELECT sum(octet_length(row)) FROM engram_scan('ple')",
     "SELECT sum(embedding[1]) FROM engram_scan('ple')",
     "SELECT sum(octet_length(engram_row('ple', i))) FROM range(320000000) t(i)",
-    "SELECT sum(octet_length(f.row)) FROM (SELECT range(i * 0, 3000000) AS ids FROM range(50) t(i)) s,"
-    " engram_fetch('ple', s.ids) f",
-    "SELECT sum(len(rowids_for_seq('ple', range(i % 200000)))) FROM range(1000000) t(i)",
-    "SELECT sum(len(e_t)) FROM engram_embeddings('ple', (SELECT list(i % 248320) FROM range(5000000) t(i)))",
+    "SELECT sum(octet_length(row)) FROM engram_fetch('ple', range(4000000))",
+    "SELECT sum(len(rowids_for_seq('ple', range(i % 2000)))) FROM range(1000000) t(i)",
+    "SELECT sum(len(e_t)) FROM engram_embeddings('ple', list_transform(range(300000), lambda i: i % 248320))",
 ]
 
 
@@ -46,15 +45,13 @@ def test_interrupt(ple: Any, sql: str) -> None:
             pytest.skip("answered before it could be interrupted")
         pytest.fail("ran to its end in spite of the interrupt")
     timer.join()
-    if "cannot contain subqueries" in message:
-        pytest.skip("this form needs the planner")
     assert "interrupt" in message.lower(), message
     assert ended - asked[0] < 1.0
     assert one(ple, "SELECT 42") == 42
 
 
 def test_ctrl_c_in_the_command_line(full_size: Any) -> None:
-    """DuckDB's Python client looks for signals only between tasks; the command line therefore waits beside the query."""
+    """DuckDB's Python client looks for signals only between tasks, so the command line waits beside the query."""
     process = subprocess.Popen(
         [sys.executable, "-m", "engramsql", str(full_size.qwen), "-c", LONG[0]],
         stdout=subprocess.PIPE,
