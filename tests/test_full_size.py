@@ -16,8 +16,6 @@ from engramsql.demo.sparse import Part, SparseError, SparseRows, pseudo_rows, se
 QWEN_ROWS = 320_001_536
 SHARD_ROWS = 2_500_012
 
-# Not run: without a planner each of them reads 320 million rows before it fails.
-
 MEASURE = """
 import sys, time
 import engramsql
