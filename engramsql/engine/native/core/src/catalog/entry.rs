@@ -1,6 +1,6 @@
 //! What the catalog remembers of a table or view.
 
-use crate::source::{SourceKind, SourceTable};
+use crate::source::SourceTable;
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ impl TableEntry {
             heads: found.spec.as_ref().map_or(0, |spec| spec.heads() as u64),
             shards: found.layout.shard_count().into(),
             bytes: found.layout.bytes(),
-            in_place: matches!(found.kind, SourceKind::Checkpoint | SourceKind::Store),
+            in_place: true,
             verified_at: None,
         }
     }

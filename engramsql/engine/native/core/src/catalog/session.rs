@@ -13,6 +13,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Stores that the database itself holds.
+const TABLES: &str = "tables";
 /// Compressed token maps built from tokenizers, kept beside the catalog.
 const TOKEN_MAPS: &str = "token_maps";
 
@@ -33,7 +35,7 @@ struct State {
     /// Open tables by catalog name, each with the entry it was opened from.
     open: HashMap<String, (TableEntry, Arc<Table>)>,
     /// Tables opened by path.
-    paths: HashMap<String, Arc<Table>>,
+    paths: HashMap<PathBuf, Arc<Table>>,
 }
 
 impl State {
@@ -107,16 +109,9 @@ impl Session {
     /// Reads the source's headers and remembers it under `name` (several hash layers: `name_l1`, `name_l14`).
     pub fn register(&self, name: &str, source: &Path, options: &RegisterOptions) -> Result<Vec<TableEntry>> {
         names::check(name)?;
-        let source = std::path::absolute(source).map_err(|error| CatalogError::Io {
-            action: "read",
-            path: source.to_owned(),
-            error,
-        })?;
+        let source = absolute(source)?;
         let mut options = options.clone();
-        if let Some(tokenizer) = &options.tokenizer {
-            let io = |error| CatalogError::Io { action: "read", path: tokenizer.clone(), error };
-            options.tokenizer = Some(std::path::absolute(tokenizer).map_err(io)?);
-        }
+        options.tokenizer = options.tokenizer.as_deref().map(absolute).transpose()?;
         // Outside every lock: this reads headers, and may build a token map.
         let found = source::open(&source, &options, &|path| self.token_map(path))?;
         let several = found.len() > 1;
@@ -133,6 +128,8 @@ impl Session {
         self.change(|state| {
             for (entry, table) in entries.iter_mut().zip(&found) {
                 state.free_name(&entry.name)?;
+                entry.in_place =
+                    state.directory.as_ref().is_none_or(|home| !entry.source.starts_with(home.join(TABLES)));
                 if let (Some(directory), Some(map)) =
                     (&state.directory, table.spec.as_ref().and_then(|spec| spec.token_map()))
                 {
@@ -209,11 +206,13 @@ impl Session {
     pub fn table(&self, name_or_path: &str) -> Result<Arc<Table>> {
         let mut state = self.state();
         if name_or_path.contains(['/', '\\']) {
-            if let Some(table) = state.paths.get(name_or_path) {
+            // Absolute, because the working directory may be another one the next time.
+            let path = absolute(Path::new(name_or_path))?;
+            if let Some(table) = state.paths.get(&path) {
                 return Ok(table.clone());
             }
             let table = self.open_path(name_or_path)?;
-            state.paths.insert(name_or_path.to_owned(), table.clone());
+            state.paths.insert(path, table.clone());
             return Ok(table);
         }
         state.refresh()?;
@@ -320,12 +319,12 @@ impl Session {
     }
 }
 
+fn absolute(path: &Path) -> Result<PathBuf, CatalogError> {
+    std::path::absolute(path).map_err(|error| CatalogError::Io { action: "find", path: path.to_owned(), error })
+}
+
 fn open_directory(directory: &Path, read_only: bool, create: bool) -> Result<State> {
-    let directory = std::path::absolute(directory).map_err(|error| CatalogError::Io {
-        action: "open",
-        path: directory.to_owned(),
-        error,
-    })?;
+    let directory = absolute(directory)?;
     let no_database = |reason: &str| CatalogError::NotADatabase { path: directory.clone(), reason: reason.to_owned() };
     match std::fs::read_dir(&directory) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {

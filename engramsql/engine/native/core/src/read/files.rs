@@ -110,7 +110,11 @@ mod events {
     use std::path::PathBuf;
 
     /// An inotify descriptor on a set of files.
-    pub(super) struct Events(OwnedFd);
+    pub(super) struct Events {
+        descriptor: OwnedFd,
+        /// A forked child shares the descriptor, and an event that it read would be lost to its parent.
+        owner: u32,
+    }
 
     impl Events {
         /// `None` where the system refuses (limits, sandboxes): the caller then looks at the files themselves.
@@ -120,15 +124,18 @@ mod events {
             for file in files {
                 add_watch(&descriptor, file, flags).ok()?;
             }
-            Some(Events(descriptor))
+            Some(Events { descriptor, owner: std::process::id() })
         }
 
         /// Whether anything happened since the last call; what it was does not matter, the files tell.
         pub(super) fn pending(&self) -> bool {
+            if std::process::id() != self.owner {
+                return true;
+            }
             let mut buffer = [0u8; 4096];
             let mut any = false;
             loop {
-                match rustix::io::read(&self.0, &mut buffer) {
+                match rustix::io::read(&self.descriptor, &mut buffer) {
                     Ok(n) if n > 0 => any = true,
                     Err(rustix::io::Errno::AGAIN) => return any,
                     Err(rustix::io::Errno::INTR) => {}
