@@ -31,6 +31,19 @@ def test_rows(peer: Any) -> None:
     assert b"".join(r for (r,) in scalar) == rows.tobytes()
 
 
+def test_records_of_its_views_are_the_rows_of_their_keys(peer: Any) -> None:
+    folder = GOLDEN / "peer_store"
+    with np.load(folder / "expected.npz") as z:
+        keys, records = z["keys"].astype(np.int64), z["records"]
+    assert np.loadtxt(folder / "keys.txt", dtype=np.int64).reshape(-1, 16).tolist() == keys.tolist()
+    fetched = peer.table("peer").fetch(keys).reshape(len(keys), -1)
+    assert np.array_equal(fetched, records)
+    assert (folder / "view.bin").read_bytes() == fetched.tobytes()
+    slots = np.frombuffer((folder / "view4k.bin").read_bytes(), np.uint8).reshape(-1, 4096)
+    assert np.array_equal(slots[:, : fetched.shape[1]], fetched[: len(slots)])
+    assert not slots[:, fetched.shape[1] :].any()
+
+
 def test_geometry(peer: Any) -> None:
     assert q(peer, "SELECT rows, row_bytes, shards FROM engram_tables()") == [(256, 160, 4)]
     shards = q(
