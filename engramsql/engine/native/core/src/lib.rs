@@ -11,10 +11,12 @@ pub mod catalog;
 pub mod error;
 pub mod fault;
 pub mod format;
+mod publish;
 pub mod read;
 pub mod source;
 pub mod spec;
 mod table;
+mod text;
 
 pub use error::{Error, ErrorKind, Result};
 pub use table::{HeadInfo, ShardInfo, Table};

@@ -141,20 +141,20 @@ impl Table {
             .layout
             .parts
             .iter()
-            .flat_map(|part| part.segments.iter().map(move |segment| (part.width as u64, segment)))
-            .map(|(width, segment)| {
-                let file = &self.layout.files[segment.file];
-                let bytes = segment.rows * width;
-                let present = std::fs::metadata(file).is_ok_and(|m| m.len() >= segment.offset + bytes);
+            .flat_map(|part| part.extents().iter().map(move |extent| (part.width() as u64, extent)))
+            .map(|(width, extent)| {
+                let (file, _) = &self.layout.files[extent.file];
+                let bytes = extent.rows * width;
+                let present = std::fs::metadata(file).is_ok_and(|m| m.len() >= extent.offset + bytes);
                 ShardInfo {
-                    shard: segment.shard,
+                    shard: extent.shard,
                     file: file.to_string_lossy().into_owned(),
-                    first_row: segment.first_row,
-                    rows: segment.rows,
-                    offset: segment.offset,
+                    first_row: extent.first_row,
+                    rows: extent.rows,
+                    offset: extent.offset,
                     bytes,
                     present,
-                    resident_bytes: self.reader.resident_bytes(segment.file, segment.offset, bytes),
+                    resident_bytes: self.reader.resident_bytes(extent.file, extent.offset, bytes),
                 }
             })
             .collect();
@@ -223,6 +223,11 @@ impl Table {
             let (values, scales) = split_row(row, value_bytes);
             decoder.decode_bf16(values, scales, &mut scratch, &mut out[position * dim..][..dim]);
         })
+    }
+
+    /// Says that rows `rows` will be read soon and in order, so that the disk can be read ahead; results do not change.
+    pub fn announce(&self, rows: std::ops::Range<u64>) {
+        self.reader.announce(rows.start..rows.end.min(self.rows()));
     }
 
     /// Row ids of one sequence (tokens x heads, token-major). `history`: tokens before, newest last.

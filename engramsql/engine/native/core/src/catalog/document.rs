@@ -2,8 +2,9 @@
 
 use super::entry::{TableEntry, ViewEntry};
 use super::error::CatalogError;
+use crate::publish::publish;
+use crate::source::is_spec_path;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -72,6 +73,10 @@ impl Document {
         for table in &mut body.tables {
             table.source = absolute(directory, &table.source);
             table.options.tokenizer = table.options.tokenizer.as_deref().map(|path| absolute(directory, path));
+            if let Some(spec) = table.options.spec.as_mut().filter(|spec| is_spec_path(spec)) {
+                // It came from JSON, so it is Unicode.
+                *spec = absolute(directory, Path::new(spec)).to_string_lossy().into_owned();
+            }
         }
         Ok(Document { tables: body.tables, views: body.views })
     }
@@ -91,17 +96,13 @@ impl Document {
             table.source = relative(directory, &table.source)?;
             table.options.tokenizer =
                 table.options.tokenizer.as_deref().map(|path| relative(directory, path)).transpose()?;
+            if let Some(spec) = table.options.spec.as_mut().filter(|spec| is_spec_path(spec)) {
+                *spec = relative(directory, Path::new(spec))?.to_string_lossy().into_owned();
+            }
         }
         let mut json = serde_json::to_vec_pretty(&body).map_err(|e| io(e.into()))?;
         json.push(b'\n');
-        let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(directory).map_err(io)?;
-        file.write_all(&json).map_err(io)?;
-        file.as_file().sync_all().map_err(io)?;
-        // A temporary file is private to its owner; a catalog is as readable as its directory.
-        let mode = std::fs::metadata(directory).map_err(io)?.mode() & 0o666 | 0o600;
-        std::fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(mode)).map_err(io)?;
-        file.persist(&path).map_err(|e| io(e.error))?;
-        std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)
+        publish(&path, &json).map_err(io)
     }
 }
 

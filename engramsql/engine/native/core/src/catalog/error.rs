@@ -68,7 +68,7 @@ pub enum CatalogError {
         supported: u64,
     },
     /// A catalog that does not parse.
-    #[error("catalog '{}' is damaged: {detail}", path.display())]
+    #[error("catalog '{}' is damaged: {detail}; restore it from a copy, or remove it and register the tables again", path.display())]
     Damaged {
         /// The catalog file.
         path: PathBuf,
@@ -79,6 +79,12 @@ pub enum CatalogError {
     #[error("database '{}' was opened read-only; open it again without read_only to change it", path.display())]
     ReadOnly {
         /// The directory.
+        path: PathBuf,
+    },
+    /// A session that was pointed elsewhere while it waited.
+    #[error("this session was attached to another database while it waited to change '{}'; nothing was changed, try again", path.display())]
+    Detached {
+        /// The directory it was attached to.
         path: PathBuf,
     },
     /// Another writer.

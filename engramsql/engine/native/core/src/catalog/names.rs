@@ -1,6 +1,7 @@
 //! Names: which are allowed, which are the same, which was probably meant.
 
 use super::error::CatalogError;
+use crate::text::distance;
 
 /// Two names are the same if they differ in ASCII case only, as SQL identifiers do.
 pub(super) fn same(a: &str, b: &str) -> bool {
@@ -42,20 +43,4 @@ pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Stri
             format!("; there are '{}'", names.join("', '"))
         }
     }
-}
-
-/// Edit distance (insertions, deletions, substitutions), ignoring ASCII case.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(!x.eq_ignore_ascii_case(y));
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

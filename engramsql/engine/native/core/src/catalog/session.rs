@@ -6,7 +6,7 @@ use super::error::CatalogError;
 use super::lock::WriterLock;
 use super::names;
 use crate::error::Result;
-use crate::source::{self, SourceTable};
+use crate::source::{self, FileStamp, SourceError, SourceTable};
 use crate::spec::TokenMap;
 use crate::table::Table;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const TOKEN_MAPS: &str = "token_maps";
 pub struct Session {
     state: Mutex<State>,
     /// Token maps built in this session, by tokenizer path: each takes a second or two.
-    token_maps: Mutex<HashMap<PathBuf, Arc<TokenMap>>>,
+    token_maps: Mutex<HashMap<PathBuf, (FileStamp, Arc<TokenMap>)>>,
 }
 
 #[derive(Default)]
@@ -46,9 +46,16 @@ impl State {
             if stamp != self.stamp {
                 self.document = Document::read(directory)?;
                 self.stamp = stamp;
+                self.forget_stale();
             }
         }
         Ok(())
+    }
+
+    /// Closes tables that are no longer what the catalog says.
+    fn forget_stale(&mut self) {
+        let tables = &self.document.tables;
+        self.open.retain(|_, (entry, _)| tables.contains(entry));
     }
 
     fn entry(&self, name: &str) -> Option<&TableEntry> {
@@ -112,6 +119,10 @@ impl Session {
         let source = absolute(source)?;
         let mut options = options.clone();
         options.tokenizer = options.tokenizer.as_deref().map(absolute).transpose()?;
+        if let Some(spec) = options.spec.as_mut().filter(|spec| source::is_spec_path(spec)) {
+            let path = absolute(Path::new(spec))?;
+            *spec = path.to_str().ok_or(CatalogError::PathNotUnicode { path: path.clone() })?.to_owned();
+        }
         // Outside every lock: this reads headers, and may build a token map.
         let found = source::open(&source, &options, &|path| self.token_map(path))?;
         let several = found.len() > 1;
@@ -204,36 +215,44 @@ impl Session {
     /// The open table of that name, or of that path (anything with a path separator; `PATH#l14` picks a layer). Opened
     /// once, then shared; opened again when its catalog entry changed.
     pub fn table(&self, name_or_path: &str) -> Result<Arc<Table>> {
-        let mut state = self.state();
         if name_or_path.contains(['/', '\\']) {
             // Absolute, because the working directory may be another one the next time.
             let path = absolute(Path::new(name_or_path))?;
-            if let Some(table) = state.paths.get(&path) {
+            if let Some(table) = self.state().paths.get(&path) {
                 return Ok(table.clone());
             }
-            let table = self.open_path(name_or_path)?;
-            state.paths.insert(path, table.clone());
+            let table = self.open_path(name_or_path, &path)?;
+            return Ok(self.state().paths.entry(path).or_insert(table).clone());
+        }
+        let (entry, directory) = {
+            let mut state = self.state();
+            state.refresh()?;
+            let entry = state.entry(name_or_path).ok_or_else(|| state.unknown(name_or_path))?.clone();
+            if let Some((_, table)) = state.open.get(&key(&entry.name)) {
+                return Ok(table.clone());
+            }
+            (entry, state.directory.clone())
+        };
+        // Outside the lock: headers, maps, perhaps a token map. Queries on other tables do not wait for that.
+        let table = self.open_entry(&entry, directory.as_deref())?;
+        let mut state = self.state();
+        if !state.document.tables.contains(&entry) {
+            // Changed meanwhile: this query has what its name meant when it began.
             return Ok(table);
         }
-        state.refresh()?;
-        let entry = state.entry(name_or_path).ok_or_else(|| state.unknown(name_or_path))?.clone();
-        let key = entry.name.to_ascii_lowercase();
-        if let Some((opened_from, table)) = state.open.get(&key)
-            && *opened_from == entry
-        {
-            return Ok(table.clone());
-        }
-        let table = self.open_entry(&entry, state.directory.as_deref())?;
-        state.open.insert(key, (entry, table.clone()));
-        Ok(table)
+        let (_, kept) = state.open.entry(key(&entry.name)).or_insert((entry, table));
+        Ok(kept.clone())
     }
 
-    fn open_path(&self, name: &str) -> Result<Arc<Table>> {
-        let (path, layer) = match name.rsplit_once("#l") {
-            Some((path, layer)) if layer.parse::<u32>().is_ok() => (path, layer.parse().ok()),
-            _ => (name, None),
+    /// Opens the table at `path`, which the caller called `name`.
+    fn open_path(&self, name: &str, path: &Path) -> Result<Arc<Table>> {
+        let (path, layer) = match path.to_str().and_then(|path| path.rsplit_once("#l")) {
+            // A directory may really be called so.
+            Some((stem, layer)) if layer.parse::<u32>().is_ok() && !path.exists() => {
+                (Path::new(stem), layer.parse().ok())
+            }
+            _ => (path, None),
         };
-        let path = Path::new(path);
         let options = RegisterOptions { layer, ..RegisterOptions::default() };
         let mut found = source::open(path, &options, &|tokenizer| self.token_map(tokenizer))?;
         match found.len() {
@@ -254,7 +273,7 @@ impl Session {
         };
         let found: Vec<SourceTable> = source::open(&entry.source, &entry.options, &token_maps)?;
         let Some(found) = found.into_iter().find(|table| table.layer == entry.layer) else {
-            let (what, registered) = ("layer", format!("{:?}", entry.layer));
+            let (what, registered) = ("layer", entry.layer.map_or("none".to_owned(), |layer| layer.to_string()));
             let (path, name, found) = (entry.source.clone(), entry.name.clone(), "missing".to_owned());
             return Err(CatalogError::Drifted { path, name, what, registered, found }.into());
         };
@@ -266,51 +285,55 @@ impl Session {
     }
 
     fn token_map(&self, tokenizer: &Path) -> Result<Arc<TokenMap>> {
+        let stamp = FileStamp::of(tokenizer).map_err(|error| SourceError::io(tokenizer, error))?;
+        // Held while building: two tables of one model need one map, and the second waits for it.
         let mut known = self.token_maps.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(map) = known.get(tokenizer) {
+        if let Some((of, map)) = known.get(tokenizer)
+            && *of == stamp
+        {
             return Ok(map.clone());
         }
         let map = Arc::new(TokenMap::from_tokenizer_json(tokenizer)?);
-        known.insert(tokenizer.to_owned(), map.clone());
+        known.insert(tokenizer.to_owned(), (stamp, map.clone()));
         Ok(map)
     }
 
     /// Applies one change to the newest catalog and publishes it; nothing changes if it fails.
     fn change<T>(&self, apply: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
-        let mut state = self.state();
-        let Some(directory) = state.directory.clone() else {
-            let before = state.document.clone();
-            let result = apply(&mut state);
-            if result.is_err() {
-                state.document = before;
-            }
-            return result;
+        let (directory, read_only) = {
+            let state = self.state();
+            (state.directory.clone(), state.read_only)
         };
-        if state.read_only {
-            return Err(CatalogError::ReadOnly { path: directory }.into());
+        // The lock is taken before the state: waiting for another process must not stop this one's queries.
+        let lock = match &directory {
+            None => None,
+            Some(path) if read_only => return Err(CatalogError::ReadOnly { path: path.clone() }.into()),
+            Some(path) => {
+                let io = |error| CatalogError::Io { action: "create", path: path.clone(), error };
+                std::fs::create_dir_all(path).map_err(io)?;
+                Some(WriterLock::take(path)?)
+            }
+        };
+        let mut state = self.state();
+        if state.directory != directory {
+            let path = directory.unwrap_or_default();
+            return Err(CatalogError::Detached { path }.into());
         }
-        std::fs::create_dir_all(&directory).map_err(|error| CatalogError::Io {
-            action: "create",
-            path: directory.clone(),
-            error,
-        })?;
-        let _lock = WriterLock::take(&directory)?;
         state.refresh()?;
         let before = state.document.clone();
         let result = apply(&mut state).and_then(|value| {
-            state.document.write(&directory)?;
+            if let Some(directory) = &directory {
+                state.document.write(directory)?;
+                state.stamp = Stamp::of(directory)?;
+            }
             Ok(value)
         });
-        match result {
-            Ok(value) => {
-                state.stamp = Stamp::of(&directory)?;
-                Ok(value)
-            }
-            Err(error) => {
-                state.document = before;
-                Err(error)
-            }
+        if result.is_err() {
+            state.document = before;
         }
+        state.forget_stale();
+        drop(lock);
+        result
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -319,12 +342,21 @@ impl Session {
     }
 }
 
+/// Key of a table name: names are the same if they differ in ASCII case only.
+fn key(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
 fn absolute(path: &Path) -> Result<PathBuf, CatalogError> {
     std::path::absolute(path).map_err(|error| CatalogError::Io { action: "find", path: path.to_owned(), error })
 }
 
 fn open_directory(directory: &Path, read_only: bool, create: bool) -> Result<State> {
-    let directory = absolute(directory)?;
+    // By its real name where it has one: sources beside it are then found the same way through any symbolic link.
+    let directory = match directory.canonicalize() {
+        Ok(real) => real,
+        Err(_) => absolute(directory)?,
+    };
     let no_database = |reason: &str| CatalogError::NotADatabase { path: directory.clone(), reason: reason.to_owned() };
     match std::fs::read_dir(&directory) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -361,8 +393,8 @@ fn keep_token_map(directory: &Path, map: &TokenMap) -> Result<PathBuf> {
         error,
     })?;
     let path = folder.join(&name);
-    // An existing file is only trusted if it reads back whole.
-    if TokenMap::read(&path).is_err() {
+    // An existing file is only trusted if it reads back as this map.
+    if !TokenMap::read(&path).is_ok_and(|kept| kept.map() == map.map()) {
         map.write(&path)?;
     }
     Ok(Path::new(TOKEN_MAPS).join(name))

@@ -163,3 +163,70 @@ fn a_writer_that_finds_the_lock_taken_says_by_whom() {
     drop(held);
     Session::open(&database, false, true).unwrap().register("a", &store, &width(8)).unwrap();
 }
+
+#[test]
+fn a_spec_file_is_found_from_any_working_directory_and_moves_with_the_database() {
+    let home = tempfile::tempdir().unwrap();
+    let old = home.path().join("old");
+    fs::create_dir(&old).unwrap();
+    let store = old.join("store");
+    fs::create_dir(&store).unwrap();
+    fs::write(store.join("shard_000.bin"), vec![0; 8 * 250]).unwrap();
+    let spec = r#"
+        name = "tiny"
+        family = "qwen_ple_v1"
+        description = "a test"
+        [config]
+        ple_layer_ids = [2]
+        ple_embed_dim = 32
+        ngram_size = 3
+        heads_per_ngram = 2
+        eos_token_id = 1
+        vocab_size = 512
+        ngram_vocab_size_base = 50
+        make_ngram_vocab_size_divisible_by = 64
+    "#;
+    fs::write(old.join("tiny.toml"), spec).unwrap();
+    let options = RegisterOptions { spec: Some(old.join("tiny.toml").to_str().unwrap().to_owned()), ..width(8) };
+    Session::open(&old.join("db"), false, true).unwrap().register("t", &store, &options).unwrap();
+    let new = home.path().join("new");
+    fs::rename(&old, &new).unwrap();
+    let table = Session::open(&new.join("db"), true, false).unwrap().table("t").unwrap();
+    assert_eq!(table.spec().unwrap().name(), "tiny");
+}
+
+#[test]
+fn options_that_nothing_would_use_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let (session, store) = (Session::in_memory(), small_store(home.path()));
+    let refusal = |options: RegisterOptions| session.register("t", &store, &options).unwrap_err().to_string();
+    assert!(refusal(RegisterOptions { scale: Some(2.0), ..width(8) }).contains("scale was given without format"));
+    assert!(refusal(RegisterOptions { layer: Some(1), ..width(8) }).contains("layer was given without spec"));
+    assert!(refusal(width(0)).contains("rows of 0 bytes"));
+    assert!(refusal(width(1 << 40)).contains("rows of 1099511627776 bytes"));
+    assert!(refusal(RegisterOptions::default()).contains("width => BYTES"));
+}
+
+#[test]
+fn a_padded_row_file_needs_a_manifest_that_says_where_its_rows_end() {
+    let home = tempfile::tempdir().unwrap();
+    let store = home.path().join("badges");
+    fs::create_dir(&store).unwrap();
+    let rows: Vec<u8> = [vec![7; 8 * 5], vec![0; 4096 - 8 * 5]].concat();
+    fs::write(store.join("badge_000.bin"), rows).unwrap();
+    let session = Session::in_memory();
+    assert!(session.register("t", &store, &width(8)).unwrap_err().to_string().contains("may be padded"));
+    let manifest = r#"{"layout": {"shards": 1, "rows_per_shard": 5, "width": 8, "total_rows": 5}}"#;
+    fs::write(store.join("manifest.json"), manifest).unwrap();
+    assert_eq!(session.register("t", &store, &RegisterOptions::default()).unwrap()[0].rows, 5);
+}
+
+#[test]
+fn a_dropped_table_is_closed() {
+    let home = tempfile::tempdir().unwrap();
+    let session = Session::in_memory();
+    session.register("t", &small_store(home.path()), &width(8)).unwrap();
+    let table = session.table("t").unwrap();
+    session.drop_table("t").unwrap();
+    assert_eq!(std::sync::Arc::strong_count(&table), 1);
+}

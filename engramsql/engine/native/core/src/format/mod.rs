@@ -29,7 +29,9 @@ pub enum FormatError {
         name: String,
     },
     /// The format multiplies by a scale that nobody gave.
-    #[error("value format '{format}' needs a scale and none was given; a missing scale is never taken as 1.0")]
+    #[error(
+        "value format '{format}' needs a scale and none was given; give scale => NUMBER (a missing scale is never taken as 1.0)"
+    )]
     MissingScale {
         /// Format name.
         format: &'static str,

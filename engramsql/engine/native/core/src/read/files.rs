@@ -1,113 +1,108 @@
 //! Proof that an open table's files are still the files that were opened.
 //!
 //! Asking the system about every touched file costs about a microsecond per file and batch, as much as many rows. On
-//! Linux one inotify descriptor per table answers "nothing happened" for all files at once; only when something did, or
-//! where inotify is refused, is every file looked at.
+//! Linux and local file systems one inotify descriptor per table answers "nothing happened" for all files at once; only
+//! when something did, or where inotify cannot be trusted, is every touched file looked at.
 
 use super::ReadError;
-use std::os::unix::fs::MetadataExt;
+use crate::source::FileStamp;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// What identifies a file's content well enough to notice that it is another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileStamp {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-}
-
-impl FileStamp {
-    /// The stamp of the file at `path` (links followed).
-    pub fn of(path: &Path) -> std::io::Result<FileStamp> {
-        let metadata = std::fs::metadata(path)?;
-        Ok(FileStamp {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            bytes: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-        })
-    }
-
-    /// An error that says what became of the file at `path` since this stamp was taken.
-    fn compare(&self, path: &Path) -> Result<(), ReadError> {
-        let what = match FileStamp::of(path) {
-            Err(_) => "has disappeared".to_owned(),
-            Ok(now) if now == *self => return Ok(()),
-            Ok(now) if (now.device, now.inode) != (self.device, self.inode) => "was replaced".to_owned(),
-            Ok(now) if now.bytes < self.bytes => format!("was truncated ({} bytes missing)", self.bytes - now.bytes),
-            Ok(_) => "was modified".to_owned(),
-        };
-        Err(ReadError::FileChanged { path: path.to_owned(), what })
-    }
-}
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Notices changes to a fixed set of files.
 pub struct FileWatch {
     files: Vec<(PathBuf, FileStamp)>,
     events: Option<events::Events>,
-    /// An event came and the files have not been found unchanged since.
-    suspect: AtomicBool,
+    /// Rounds of events seen, counted before they are consumed.
+    seen: AtomicU64,
+    /// The round up to which all files were found unchanged. Behind `seen`, nobody takes silence for an answer.
+    verified: AtomicU64,
 }
 
 impl FileWatch {
-    /// Stamps and watches `files`.
-    pub fn new(files: &[PathBuf]) -> Result<FileWatch, ReadError> {
+    /// Watches `files`, which must still be what their stamps say.
+    pub fn new(files: &[(PathBuf, FileStamp)]) -> Result<FileWatch, ReadError> {
         // Watch first: a change between the two steps is then noticed, not missed.
         let events = events::Events::watch(files);
-        let files = files
-            .iter()
-            .map(|path| Ok((path.clone(), FileStamp::of(path).map_err(|e| ReadError::io(path, e))?)))
-            .collect::<Result<_, ReadError>>()?;
-        Ok(FileWatch { files, events, suspect: AtomicBool::new(false) })
+        let watch = FileWatch { files: files.to_vec(), events, seen: AtomicU64::new(0), verified: AtomicU64::new(0) };
+        (0..files.len()).try_for_each(|index| watch.check_file(index))?;
+        Ok(watch)
     }
 
-    /// The files and their stamps.
-    pub fn files(&self) -> &[(PathBuf, FileStamp)] {
-        &self.files
+    /// The path of file `index`.
+    pub fn path(&self, index: usize) -> &Path {
+        &self.files[index].0
+    }
+
+    /// Number of files.
+    pub fn len(&self) -> usize {
+        self.files.len()
     }
 
     /// An error if a file that `touched` selects was replaced, modified, shortened or removed. `touched` is asked only when
     /// something happened to any file: batches that stay clear of the damage go on.
     pub fn check(&self, touched: impl FnOnce() -> Vec<bool>) -> Result<(), ReadError> {
-        match &self.events {
-            Some(events) if !events.pending() => {
-                if !self.suspect.load(Ordering::Acquire) {
-                    return Ok(());
-                }
+        if let Some(events) = &self.events {
+            if events.pending() {
+                // Counted before it is consumed, so that nobody finds silence and an old count in between.
+                self.seen.fetch_add(1, Ordering::SeqCst);
+                events.consume();
             }
-            // Before looking, so that whoever asks meanwhile looks too.
-            _ => self.suspect.store(true, Ordering::Release),
+            if self.verified.load(Ordering::SeqCst) == self.seen.load(Ordering::SeqCst) {
+                return Ok(());
+            }
         }
+        // What is found now speaks for events up to here, not for those that come while looking.
+        let round = self.seen.load(Ordering::SeqCst);
         let touched = touched();
         let mut all_well = true;
-        for (index, (path, stamp)) in self.files.iter().enumerate() {
-            if let Err(error) = stamp.compare(path) {
-                all_well = false;
-                if touched[index] {
+        for (index, &touched) in touched.iter().enumerate() {
+            if let Err(error) = self.check_file(index) {
+                if touched {
                     return Err(error);
                 }
+                all_well = false;
             }
         }
         if all_well {
-            self.suspect.store(false, Ordering::Release);
+            self.verified.fetch_max(round, Ordering::SeqCst);
         }
         Ok(())
     }
 
     /// An error if file `index` is not the one that was opened.
     pub fn check_file(&self, index: usize) -> Result<(), ReadError> {
+        self.compare(index, FileStamp::of(&self.files[index].0))
+    }
+
+    /// Opens file `index`, proven to be the one that was stamped whatever its path means by now.
+    pub fn open(&self, index: usize) -> Result<std::fs::File, ReadError> {
+        let path = self.path(index);
+        let file = std::fs::File::open(path).map_err(|e| ReadError::io(path, e))?;
+        self.compare(index, FileStamp::of_file(&file))?;
+        Ok(file)
+    }
+
+    fn compare(&self, index: usize, now: std::io::Result<FileStamp>) -> Result<(), ReadError> {
         let (path, stamp) = &self.files[index];
-        stamp.compare(path)
+        match stamp.change(now) {
+            None => Ok(()),
+            Some(what) => Err(ReadError::FileChanged { path: path.clone(), what }),
+        }
     }
 }
 
 #[cfg(target_os = "linux")]
 mod events {
+    use crate::source::FileStamp;
     use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
     use std::os::fd::OwnedFd;
     use std::path::PathBuf;
+
+    /// File systems whose every change passes through this kernel (their magic numbers, statfs(2)): ext2 to ext4, XFS,
+    /// Btrfs, F2FS, ZFS, bcachefs, tmpfs, ramfs. On network, FUSE and overlay file systems others may write unseen.
+    const LOCAL: [u64; 8] =
+        [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x2FC1_2FC1, 0xCA45_1A4E, 0x0102_1994, 0x8584_58F6];
 
     /// An inotify descriptor on a set of files.
     pub(super) struct Events {
@@ -117,32 +112,34 @@ mod events {
     }
 
     impl Events {
-        /// `None` where the system refuses (limits, sandboxes): the caller then looks at the files themselves.
-        pub(super) fn watch(files: &[PathBuf]) -> Option<Events> {
+        /// `None` where silence proves nothing or the system refuses (limits, sandboxes): the files are then looked at.
+        pub(super) fn watch(files: &[(PathBuf, FileStamp)]) -> Option<Events> {
             let descriptor = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
             let flags = WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF;
-            for file in files {
-                add_watch(&descriptor, file, flags).ok()?;
+            for (path, _) in files {
+                // The type's width differs between platforms; magic numbers have 32 bits.
+                let magic = rustix::fs::statfs(path).ok()?.f_type as u64 & 0xFFFF_FFFF;
+                if !LOCAL.contains(&magic) {
+                    return None;
+                }
+                add_watch(&descriptor, path, flags).ok()?;
             }
             Some(Events { descriptor, owner: std::process::id() })
         }
 
-        /// Whether anything happened since the last call; what it was does not matter, the files tell.
+        /// Whether something happened that nobody has consumed; what it was does not matter, the files tell.
         pub(super) fn pending(&self) -> bool {
+            // A child, or a descriptor that cannot be asked, proves nothing.
+            std::process::id() != self.owner || rustix::io::ioctl_fionread(&self.descriptor).map_or(true, |n| n > 0)
+        }
+
+        /// Takes what is there.
+        pub(super) fn consume(&self) {
             if std::process::id() != self.owner {
-                return true;
+                return;
             }
             let mut buffer = [0u8; 4096];
-            let mut any = false;
-            loop {
-                match rustix::io::read(&self.descriptor, &mut buffer) {
-                    Ok(n) if n > 0 => any = true,
-                    Err(rustix::io::Errno::AGAIN) => return any,
-                    Err(rustix::io::Errno::INTR) => {}
-                    // A descriptor that cannot be read proves nothing.
-                    _ => return true,
-                }
-            }
+            while matches!(rustix::io::read(&self.descriptor, &mut buffer), Ok(n) if n > 0) {}
         }
     }
 }
@@ -153,12 +150,14 @@ mod events {
     pub(super) struct Events;
 
     impl Events {
-        pub(super) fn watch(_files: &[std::path::PathBuf]) -> Option<Events> {
+        pub(super) fn watch(_files: &[(std::path::PathBuf, crate::source::FileStamp)]) -> Option<Events> {
             None
         }
 
         pub(super) fn pending(&self) -> bool {
             true
         }
+
+        pub(super) fn consume(&self) {}
     }
 }

@@ -12,7 +12,7 @@ pub(crate) use files::FileWatch;
 pub use mapped::MappedReader;
 pub use positional::PositionalReader;
 
-use crate::source::{Layout, Part, Segment};
+use crate::source::Layout;
 use std::path::{Path, PathBuf};
 
 /// Why a read failed.
@@ -84,9 +84,8 @@ impl<'a> ReadPlan<'a> {
     pub(crate) fn touched_files(&self) -> Vec<bool> {
         let mut touched = vec![false; self.layout.files.len()];
         for part in &self.layout.parts {
-            let locator = Locator::new(part);
             for &id in self.ids {
-                touched[part.segments[locator.segment(id as u64)].file] = true;
+                touched[part.extent_of(id as u64).file] = true;
             }
         }
         touched
@@ -108,6 +107,8 @@ pub trait Reader: Send + Sync {
     /// Reads every row of `plan`, which was made for this reader's layout, into `sink`; on an error some rows may have
     /// been handed over and none may be used.
     fn read(&self, plan: &ReadPlan<'_>, sink: RowSink<'_>) -> Result<(), ReadError>;
+    /// Says that the rows of `rows` will be read soon and in order; a hint without effect on results.
+    fn announce(&self, _rows: std::ops::Range<u64>) {}
     /// Bytes of an extent (file of the layout, offset, length) that the page cache holds, or `None` if unknown.
     fn resident_bytes(&self, _file: usize, _offset: u64, _bytes: u64) -> Option<u64> {
         None
@@ -120,45 +121,6 @@ pub fn reader_for(layout: &Layout) -> Result<Box<dyn Reader>, ReadError> {
         Ok("positional") => Ok(Box::new(PositionalReader::open(layout)?)),
         Ok("mapped" | "") | Err(_) => Ok(Box::new(MappedReader::open(layout)?)),
         Ok(name) => Err(ReadError::UnknownReader { name: name.to_owned() }),
-    }
-}
-
-/// Finds the segment of a row id in one part.
-#[derive(Debug, Clone)]
-pub(crate) struct Locator {
-    segments: Vec<Segment>,
-    /// Rows of every segment but a shorter last one; 0 if they differ.
-    stride: u64,
-}
-
-impl Locator {
-    pub(crate) fn new(part: &Part) -> Locator {
-        let stride = match &part.segments[..] {
-            [] => 0,
-            [only] => only.rows,
-            [rest @ .., last] if rest.iter().all(|s| s.rows == rest[0].rows) && last.rows <= rest[0].rows => {
-                rest[0].rows
-            }
-            _ => 0,
-        };
-        Locator { segments: part.segments.clone(), stride }
-    }
-
-    /// Index of the segment that holds row `id`, which is in range.
-    #[inline]
-    pub(crate) fn segment(&self, id: u64) -> usize {
-        if self.segments.len() == 1 {
-            0
-        } else {
-            match id.checked_div(self.stride) {
-                Some(index) => index as usize,
-                None => self.segments.partition_point(|segment| segment.first_row <= id) - 1,
-            }
-        }
-    }
-
-    pub(crate) fn segments(&self) -> &[Segment] {
-        &self.segments
     }
 }
 

@@ -1,21 +1,20 @@
 //! Rows by positional reads: for file systems that cannot be mapped, and as the reader others are compared with.
 
-use super::{FileWatch, Locator, ReadError, ReadPlan, Reader, RowBytes, RowSink};
-use crate::source::Layout;
+use super::{FileWatch, ReadError, ReadPlan, Reader, RowBytes, RowSink};
+use crate::source::{Layout, Part};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 /// Reads rows with one positional read per row and part, in file order, one open file per part at a time.
 pub struct PositionalReader {
     watch: FileWatch,
-    parts: Vec<(usize, Locator)>,
+    parts: Vec<Part>,
 }
 
 impl PositionalReader {
     /// A reader for `layout`; holds no file open between batches.
     pub fn open(layout: &Layout) -> Result<PositionalReader, ReadError> {
-        let parts = layout.parts.iter().map(|part| (part.width, Locator::new(part))).collect();
-        Ok(PositionalReader { watch: FileWatch::new(&layout.files)?, parts })
+        Ok(PositionalReader { watch: FileWatch::new(&layout.files)?, parts: layout.parts.clone() })
     }
 }
 
@@ -35,25 +34,23 @@ impl Reader for PositionalReader {
         let mut order: Vec<usize> = (0..plan.ids().len()).collect();
         order.sort_unstable_by_key(|&position| plan.ids()[position]);
         let mut cursors: Vec<Cursor> =
-            self.parts.iter().map(|(width, _)| Cursor { open: None, row: vec![0; *width] }).collect();
+            self.parts.iter().map(|part| Cursor { open: None, row: vec![0; part.width()] }).collect();
         for position in order {
             let id = plan.ids()[position] as u64;
-            for ((width, locator), cursor) in self.parts.iter().zip(&mut cursors) {
-                let segment = locator.segments()[locator.segment(id)];
-                let (path, _) = &self.watch.files()[segment.file];
+            for (part, cursor) in self.parts.iter().zip(&mut cursors) {
+                let extent = part.extent_of(id);
                 let file = match &cursor.open {
-                    Some((index, file)) if *index == segment.file => file,
-                    _ => {
-                        let file = File::open(path).map_err(|e| ReadError::io(path, e))?;
-                        &cursor.open.insert((segment.file, file)).1
-                    }
+                    Some((index, file)) if *index == extent.file => file,
+                    _ => &cursor.open.insert((extent.file, self.watch.open(extent.file)?)).1,
                 };
-                let offset = segment.offset + (id - segment.first_row) * *width as u64;
-                file.read_exact_at(&mut cursor.row, offset).map_err(|e| ReadError::io(path, e))?;
+                let offset = extent.offset + (id - extent.first_row) * part.width() as u64;
+                file.read_exact_at(&mut cursor.row, offset)
+                    .map_err(|e| ReadError::io(self.watch.path(extent.file), e))?;
             }
             let scales = cursors.get(1).map_or(&[][..], |cursor| &cursor.row);
             sink(position, RowBytes { values: &cursors[0].row, scales });
         }
-        Ok(())
+        // What was read is the table's only if the files did not change meanwhile.
+        self.watch.check(|| plan.touched_files())
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::source::{Layout, Part, Segment};
+use crate::source::{Extent, FileStamp, Layout, Part};
 use std::fs;
 
 /// Two files, two parts: rows of 5 + 2 bytes, three shards of 4, 4 and 3 rows at odd offsets. Byte = f(row, column).
@@ -18,10 +18,11 @@ fn fixture(directory: &Path) -> Layout {
         let file = fs::OpenOptions::new().write(true).open(file).unwrap();
         file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000)).unwrap();
     }
-    let segment = |shard, file, first_row, rows, offset| Segment { shard, file, first_row, rows, offset };
-    let values = vec![segment(0, 0, 0, 4, 3), segment(1, 1, 4, 4, 15), segment(2, 0, 8, 3, 23)];
-    let scales = vec![segment(0, 0, 0, 4, 38), segment(1, 1, 4, 4, 1), segment(2, 1, 8, 3, 9)];
-    Layout { files, rows: 11, parts: vec![Part { width: 5, segments: values }, Part { width: 2, segments: scales }] }
+    let extent = |shard, file, first_row, rows, offset| Extent { shard, file, first_row, rows, offset };
+    let values = vec![extent(0, 0, 0, 4, 3), extent(1, 1, 4, 4, 15), extent(2, 0, 8, 3, 23)];
+    let scales = vec![extent(0, 0, 0, 4, 38), extent(1, 1, 4, 4, 1), extent(2, 1, 8, 3, 9)];
+    let files = files.into_iter().map(|path| (path.clone(), FileStamp::of(&path).unwrap())).collect();
+    Layout { files, rows: 11, parts: vec![Part::new(5, values), Part::new(2, scales)] }
 }
 
 fn collect(reader: &dyn Reader, layout: &Layout, ids: &[i64]) -> Result<Vec<Vec<u8>>, ReadError> {
@@ -68,8 +69,8 @@ fn a_truncated_file_fails_every_batch_until_it_is_back() {
     let directory = tempfile::tempdir().unwrap();
     let layout = fixture(directory.path());
     let readers = readers(&layout);
-    let whole = fs::read(&layout.files[1]).unwrap();
-    fs::OpenOptions::new().write(true).open(&layout.files[1]).unwrap().set_len(0).unwrap();
+    let whole = fs::read(&layout.files[1].0).unwrap();
+    fs::OpenOptions::new().write(true).open(&layout.files[1].0).unwrap().set_len(0).unwrap();
     for reader in &readers {
         for _ in 0..2 {
             let error = collect(&**reader, &layout, &[0, 5]).unwrap_err();
@@ -79,7 +80,7 @@ fn a_truncated_file_fails_every_batch_until_it_is_back() {
     // Whoever stays clear of the damage is served.
     assert!(readers.iter().all(|reader| collect(&**reader, &layout, &[0, 3]).is_ok()));
     // Written again it is another content, even at the old length.
-    fs::write(&layout.files[1], whole).unwrap();
+    fs::write(&layout.files[1].0, whole).unwrap();
     assert!(collect(&*readers[0], &layout, &[5]).unwrap_err().to_string().contains("was modified"));
 }
 
@@ -89,13 +90,13 @@ fn a_replaced_or_removed_file_is_named() {
     let layout = fixture(directory.path());
     let readers = readers(&layout);
     let other = directory.path().join("other");
-    fs::copy(&layout.files[0], &other).unwrap();
-    fs::rename(&other, &layout.files[0]).unwrap();
+    fs::copy(&layout.files[0].0, &other).unwrap();
+    fs::rename(&other, &layout.files[0].0).unwrap();
     for reader in &readers {
         let error = collect(&**reader, &layout, &[2]).unwrap_err();
         assert!(error.to_string().contains("a' was replaced"), "{error}");
     }
-    fs::remove_file(&layout.files[0]).unwrap();
+    fs::remove_file(&layout.files[0].0).unwrap();
     for reader in &readers {
         assert!(collect(&**reader, &layout, &[2]).unwrap_err().to_string().contains("has disappeared"));
     }
@@ -106,7 +107,50 @@ fn reading_does_not_count_as_a_change() {
     let directory = tempfile::tempdir().unwrap();
     let layout = fixture(directory.path());
     for reader in readers(&layout) {
-        fs::read(&layout.files[0]).unwrap();
+        fs::read(&layout.files[0].0).unwrap();
         assert!(collect(&*reader, &layout, &[1, 2]).is_ok());
+    }
+}
+
+#[test]
+fn a_file_replaced_between_header_and_opening_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = fixture(directory.path());
+    let other = directory.path().join("other");
+    fs::copy(&layout.files[1].0, &other).unwrap();
+    fs::rename(&other, &layout.files[1].0).unwrap();
+    assert!(MappedReader::open(&layout).err().unwrap().to_string().contains("b' was replaced"));
+    assert!(PositionalReader::open(&layout).err().unwrap().to_string().contains("b' was replaced"));
+}
+
+#[test]
+fn no_thread_misses_a_change_that_another_one_noticed() {
+    for _ in 0..50 {
+        let directory = tempfile::tempdir().unwrap();
+        let layout = fixture(directory.path());
+        let reader = MappedReader::open(&layout).unwrap();
+        let replaced = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    loop {
+                        // Asked before: a batch that begins afterwards must fail.
+                        let gone = replaced.load(std::sync::atomic::Ordering::SeqCst);
+                        let read = collect(&reader, &layout, &[5]);
+                        if gone {
+                            assert!(read.is_err());
+                            break;
+                        }
+                    }
+                });
+            }
+            // A change that does no harm, then one that does: the first must not vouch for the second.
+            let harmless = fs::File::open(&layout.files[0].0).unwrap();
+            harmless.set_permissions(harmless.metadata().unwrap().permissions()).unwrap();
+            let other = directory.path().join("other");
+            fs::copy(&layout.files[1].0, &other).unwrap();
+            fs::rename(&other, &layout.files[1].0).unwrap();
+            replaced.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
     }
 }

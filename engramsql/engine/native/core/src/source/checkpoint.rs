@@ -2,6 +2,7 @@
 
 use super::error::SourceError;
 use super::safetensors::{Header, Tensor};
+use super::stamp::FileStamp;
 use crate::spec;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -11,6 +12,8 @@ use std::rc::Rc;
 
 const INDEX: &str = "model.safetensors.index.json";
 const SINGLE: &str = "model.safetensors";
+/// Most bytes that are read of a tensor at registration; hash constants and scales have a few hundred.
+const MAX_SMALL: u64 = 1 << 20;
 
 /// An opened checkpoint directory. Headers are read when a tensor of the file is asked for, each once.
 pub struct Checkpoint {
@@ -20,7 +23,6 @@ pub struct Checkpoint {
     pub config: Value,
     /// Tensor name to file name, from the index or from the single file's header.
     weight_map: BTreeMap<String, String>,
-    indexed: bool,
     headers: RefCell<HashMap<String, Rc<Header>>>,
 }
 
@@ -39,6 +41,11 @@ impl Located {
         &self.header.path
     }
 
+    /// The file, as it was when its header was read.
+    pub fn stamped(&self) -> (&Path, FileStamp) {
+        (&self.header.path, self.header.stamp)
+    }
+
     /// The tensor's bytes (small tensors only).
     pub fn read(&self) -> Result<Vec<u8>, SourceError> {
         self.header.read_tensor(&self.tensor)
@@ -47,6 +54,9 @@ impl Located {
     /// The tensor as a list of I64.
     pub fn read_i64(&self) -> Result<Vec<i64>, SourceError> {
         self.require_dtype(&["I64"], "hash constants are I64")?;
+        if self.tensor.bytes > MAX_SMALL {
+            return Err(self.wrong_shape("at most a few thousand hash constants"));
+        }
         Ok(self.read()?.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect())
     }
 
@@ -102,8 +112,7 @@ impl Checkpoint {
         let config = read_json(&path.join("config.json"))?;
         let index = path.join(INDEX);
         let mut headers = HashMap::new();
-        let indexed = index.exists();
-        let weight_map = if indexed {
+        let weight_map = if index.exists() {
             read_index(&index)?
         } else {
             let name = single_file(path)?;
@@ -112,7 +121,7 @@ impl Checkpoint {
             headers.insert(name, header);
             map
         };
-        Ok(Checkpoint { path: path.to_owned(), config, weight_map, indexed, headers: RefCell::new(headers) })
+        Ok(Checkpoint { path: path.to_owned(), config, weight_map, headers: RefCell::new(headers) })
     }
 
     /// The hash family of the model.
@@ -183,11 +192,6 @@ impl Checkpoint {
         named.dedup();
         let stray = safetensors_files(&self.path)?.into_iter().filter(|file| !named.contains(file)).collect();
         Ok((named, stray))
-    }
-
-    /// Whether an index says which file holds which tensor.
-    pub fn indexed(&self) -> bool {
-        self.indexed
     }
 
     fn header(&self, file: &str) -> Result<Rc<Header>, SourceError> {

@@ -89,8 +89,10 @@ fn open_layer(layer: u32, rows: Rows, spec: Spec) -> Result<SourceTable> {
         return Err(scales.wrong_shape(format!("[{count}, {blocks}]: one scale byte per 32 columns")).into());
     }
     let mut layout = LayoutBuilder::default();
-    layout.push(0, dim as usize, 0, values.file().to_owned(), values.tensor.offset, count);
-    layout.push(1, blocks as usize, 0, scales.file().to_owned(), scales.tensor.offset, count);
+    layout.part(dim as usize);
+    layout.push(0, values.stamped(), values.tensor.offset, count);
+    layout.part(blocks as usize);
+    layout.push(0, scales.stamped(), scales.tensor.offset, count);
     Ok(SourceTable {
         kind: SourceKind::Checkpoint,
         layer: Some(layer),

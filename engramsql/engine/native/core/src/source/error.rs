@@ -124,7 +124,7 @@ pub enum SourceError {
         second: String,
     },
     /// Bytes that belong to no tensor.
-    #[error("'{}': {bytes} bytes before tensor '{before}' belong to no tensor", path.display())]
+    #[error("'{}': {bytes} bytes before tensor '{before}' belong to no tensor; the file is damaged, download it again", path.display())]
     Hole {
         /// The file.
         path: PathBuf,
@@ -146,7 +146,7 @@ pub enum SourceError {
         found: u64,
     },
     /// A file longer than its header says.
-    #[error("'{}' has {extra} bytes that its header does not describe (it has {found}, its header describes {expected})", path.display())]
+    #[error("'{}' has {extra} bytes that its header does not describe (it has {found}, its header describes {expected}); download it again", path.display())]
     TrailingBytes {
         /// The file.
         path: PathBuf,
@@ -158,7 +158,7 @@ pub enum SourceError {
         found: u64,
     },
     /// Files that the index names and that are not there.
-    #[error("'{}' names files that are not there: {}", index.display(), files.join(", "))]
+    #[error("'{}' names files that are not there: {}; download them", index.display(), files.join(", "))]
     MissingFiles {
         /// The index.
         index: PathBuf,
@@ -194,7 +194,7 @@ pub enum SourceError {
         remedy: String,
     },
     /// More than one tensor where one is expected.
-    #[error("'{}' has both '{first}' and '{second}' for the same part of the table", path.display())]
+    #[error("'{}' has both '{first}' and '{second}' for the same part of the table; remove one of them", path.display())]
     AmbiguousTensor {
         /// The directory.
         path: PathBuf,
@@ -273,6 +273,30 @@ pub enum SourceError {
         /// The store.
         path: PathBuf,
     },
+    /// A row width that cannot be.
+    #[error("store '{}': rows of {width} bytes are impossible; width is 1 to 16777216 bytes", path.display())]
+    BadWidth {
+        /// The store.
+        path: PathBuf,
+        /// Width declared or found in the manifest.
+        width: u64,
+    },
+    /// An option without the option that would use it.
+    #[error("'{}': {option} was given without {needs}, which would use it; give {needs} too, or leave {option} out", path.display())]
+    IdleOption {
+        /// The source.
+        path: PathBuf,
+        /// Option given.
+        option: &'static str,
+        /// Option missing.
+        needs: &'static str,
+    },
+    /// A padded row file whose padding nobody can tell from rows.
+    #[error("'{}' may be padded at its end; a manifest.json with rows_per_shard and total_rows must say where the rows end", path.display())]
+    UnknownPadding {
+        /// The file.
+        path: PathBuf,
+    },
     /// A store file that is missing from the sequence.
     #[error("store '{}' has no '{file}', although {reason}", path.display())]
     MissingShard {
@@ -334,7 +358,7 @@ pub enum SourceError {
         reachable: u64,
     },
     /// A table without rows.
-    #[error("'{}' holds no rows", path.display())]
+    #[error("'{}' holds no rows; it is no table", path.display())]
     NoRows {
         /// The source.
         path: PathBuf,

@@ -1,10 +1,11 @@
 //! Where rows lie: files, shards and extents, and the arithmetic from a row id to bytes.
 
-use std::path::PathBuf;
+use super::stamp::FileStamp;
+use std::path::{Path, PathBuf};
 
 /// Rows of one shard in one file: `rows` rows back to back from `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+pub struct Extent {
     /// Shard number.
     pub shard: u32,
     /// Index into [`Layout::files`].
@@ -17,29 +18,64 @@ pub struct Segment {
     pub offset: u64,
 }
 
-/// One extent of every row: all of it, or its values, or its block scales.
+/// One part of every row: all of it, or its values, or its block scales.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Bytes per row in this part.
-    pub width: usize,
-    /// Segments by `first_row`, without gaps, none empty.
-    pub segments: Vec<Segment>,
+    width: usize,
+    extents: Vec<Extent>,
+    /// Rows of every extent but a shorter last one; 0 if they differ.
+    stride: u64,
 }
 
 impl Part {
-    /// Rows of every segment but the last (which may be shorter), or `None` if they differ.
-    fn uniform_rows(&self) -> Option<u64> {
-        let (last, rest) = self.segments.split_last()?;
-        let rows = rest.first().unwrap_or(last).rows;
-        (rest.iter().all(|segment| segment.rows == rows) && last.rows <= rows).then_some(rows)
+    /// A part of `width` bytes per row. `extents` lie by `first_row` without gaps, none empty.
+    pub fn new(width: usize, extents: Vec<Extent>) -> Part {
+        let stride = match &extents[..] {
+            [] => 0,
+            [first, rest @ ..] => {
+                let even = rest.split_last().is_none_or(|(last, between)| {
+                    between.iter().all(|extent| extent.rows == first.rows) && last.rows <= first.rows
+                });
+                if even { first.rows } else { 0 }
+            }
+        };
+        Part { width, extents, stride }
+    }
+
+    /// Bytes per row in this part.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Its extents, by `first_row`.
+    pub fn extents(&self) -> &[Extent] {
+        &self.extents
+    }
+
+    /// The extent that holds row `id`, which is in range.
+    #[inline]
+    pub fn extent_of(&self, id: u64) -> &Extent {
+        let index = match self.extents.len() {
+            1 => 0,
+            _ => match id.checked_div(self.stride) {
+                Some(index) => index as usize,
+                None => self.extents.partition_point(|extent| extent.first_row <= id) - 1,
+            },
+        };
+        &self.extents[index]
+    }
+
+    /// Rows per shard, if all shards but the last agree.
+    fn rows_per_shard(&self) -> Option<u64> {
+        (self.stride > 0).then_some(self.stride)
     }
 }
 
 /// Where the rows of a table lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Files, each once.
-    pub files: Vec<PathBuf>,
+    /// Files, each once, as they were when their headers or sizes were checked.
+    pub files: Vec<(PathBuf, FileStamp)>,
     /// Number of rows.
     pub rows: u64,
     /// One part, or two: values, then block scales. A fetched row is its parts in this order.
@@ -49,17 +85,17 @@ pub struct Layout {
 impl Layout {
     /// Bytes of one row as fetched: all parts.
     pub fn row_bytes(&self) -> usize {
-        self.parts.iter().map(|part| part.width).sum()
+        self.parts.iter().map(Part::width).sum()
     }
 
     /// Rows per shard, if all shards but the last agree.
     pub fn rows_per_shard(&self) -> Option<u64> {
-        self.parts.first()?.uniform_rows()
+        self.parts.first()?.rows_per_shard()
     }
 
     /// Number of shards.
     pub fn shard_count(&self) -> u32 {
-        self.parts.first().and_then(|part| part.segments.last()).map_or(0, |segment| segment.shard + 1)
+        self.parts.first().and_then(|part| part.extents.last()).map_or(0, |extent| extent.shard + 1)
     }
 
     /// Bytes of all rows.
@@ -68,38 +104,37 @@ impl Layout {
     }
 }
 
-/// Collects segments of one table from shards given in order.
+/// Collects the extents of one table from shards given in order.
 #[derive(Default)]
 pub(super) struct LayoutBuilder {
-    files: Vec<PathBuf>,
-    parts: Vec<Part>,
+    files: Vec<(PathBuf, FileStamp)>,
+    parts: Vec<(usize, Vec<Extent>)>,
 }
 
 impl LayoutBuilder {
-    /// Adds `rows` rows of shard `shard` to part `part` (created with `width` at its first shard). Empty shards leave no segment.
-    pub(super) fn push(&mut self, part: usize, width: usize, shard: u32, file: PathBuf, offset: u64, rows: u64) {
-        if self.parts.len() == part {
-            self.parts.push(Part { width, segments: Vec::new() });
-        }
-        if rows == 0 {
-            return;
-        }
-        let file = match self.files.iter().position(|known| *known == file) {
+    /// Begins the next part: all of every row, or its values, or its block scales.
+    pub(super) fn part(&mut self, width: usize) {
+        self.parts.push((width, Vec::new()));
+    }
+
+    /// Adds `rows` rows of shard `shard` to the part begun last. Empty shards leave no extent.
+    pub(super) fn push(&mut self, shard: u32, file: (&Path, FileStamp), offset: u64, rows: u64) {
+        let Some((_, extents)) = self.parts.last_mut().filter(|_| rows > 0) else { return };
+        let index = match self.files.iter().position(|(known, _)| known == file.0) {
             Some(index) => index,
             None => {
-                self.files.push(file);
+                self.files.push((file.0.to_owned(), file.1));
                 self.files.len() - 1
             }
         };
-        let segments = &mut self.parts[part].segments;
-        let first_row = segments.last().map_or(0, |last| last.first_row + last.rows);
-        segments.push(Segment { shard, file, first_row, rows, offset });
+        let first_row = extents.last().map_or(0, |last| last.first_row + last.rows);
+        extents.push(Extent { shard, file: index, first_row, rows, offset });
     }
 
     /// The layout. All parts have the same rows; the callers checked that against the headers.
     pub(super) fn finish(self) -> Layout {
-        let rows =
-            self.parts.first().and_then(|part| part.segments.last()).map_or(0, |last| last.first_row + last.rows);
-        Layout { files: self.files, rows, parts: self.parts }
+        let parts: Vec<Part> = self.parts.into_iter().map(|(width, extents)| Part::new(width, extents)).collect();
+        let rows = parts.first().and_then(|part| part.extents().last()).map_or(0, |last| last.first_row + last.rows);
+        Layout { files: self.files, rows, parts }
     }
 }

@@ -10,12 +10,14 @@ mod error;
 mod layout;
 mod qwen4_exp;
 mod safetensors;
+mod stamp;
 mod store;
 
 pub use checkpoint::Checkpoint;
 pub use error::SourceError;
-pub use layout::{Layout, Part, Segment};
+pub use layout::{Extent, Layout, Part};
 pub use safetensors::{Header, Tensor};
+pub use stamp::FileStamp;
 
 use crate::catalog::{RegisterOptions, SpecConstants};
 use crate::error::Result;
@@ -133,11 +135,14 @@ fn check_declared(path: &Path, table: &SourceTable, options: &RegisterOptions) -
     Ok(())
 }
 
+/// Whether `spec` is a path of a spec file rather than the name of a released spec.
+pub(crate) fn is_spec_path(spec: &str) -> bool {
+    spec.contains('/') || spec.ends_with(".toml")
+}
+
 /// The spec file a user named: a path of a TOML file, or the name of a released spec.
 fn spec_file(name: &str) -> Result<SpecFile> {
-    let file =
-        if name.contains('/') || name.ends_with(".toml") { SpecFile::read(name) } else { SpecFile::released(name) };
-    Ok(file?)
+    Ok(if is_spec_path(name) { SpecFile::read(name)? } else { SpecFile::released(name)? })
 }
 
 /// The layers to open: all of the config's, or the one asked for.

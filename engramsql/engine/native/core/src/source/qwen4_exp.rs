@@ -38,12 +38,13 @@ fn open_layer(checkpoint: &Checkpoint, layer: u32, options: &RegisterOptions) ->
     let row_bytes = format.value_bytes(head_dim as usize);
 
     let mut layout = LayoutBuilder::default();
+    layout.part(row_bytes);
     for shard in &shards {
-        let tensor = &shard.located.tensor;
-        layout.push(0, row_bytes, shard.number, shard.located.file().to_owned(), tensor.offset, shard.rows);
+        layout.push(shard.number, shard.located.stamped(), shard.located.tensor.offset, shard.rows);
     }
     if matches!(format, ValueFormat::Nvfp4 { .. }) {
         let blocks = head_dim / NVFP4_BLOCK as u64;
+        layout.part(blocks as usize);
         for shard in &shards {
             let suffix = format!("{prefix}ngram_embedding.shard_{}.weight_scale", shard.number);
             let scales = checkpoint
@@ -53,7 +54,7 @@ fn open_layer(checkpoint: &Checkpoint, layer: u32, options: &RegisterOptions) ->
             if scales.tensor.shape != [shard.rows, blocks] {
                 return Err(scales.wrong_shape(format!("[{}, {blocks}]: one scale per 16 columns", shard.rows)).into());
             }
-            layout.push(1, blocks as usize, shard.number, scales.file().to_owned(), scales.tensor.offset, shard.rows);
+            layout.push(shard.number, scales.stamped(), scales.tensor.offset, shard.rows);
         }
     }
     Ok(SourceTable {
@@ -127,7 +128,9 @@ fn find_shards(checkpoint: &Checkpoint, prefix: &str, spec: &Spec) -> Result<Vec
     let size = padded.div_ceil(parts);
     let mut shards = Vec::with_capacity(found.len());
     let mut present = found.into_iter().peekable();
-    for number in 0..parts as u32 {
+    // Beyond the shards that have rows, only those that are there: split_ngram_parts may be any number.
+    let with_rows = padded.div_ceil(size).min(u64::from(u32::MAX)) as u32;
+    for number in 0..with_rows.max(last + 1) {
         let begin = (u64::from(number) * size).min(padded);
         let rows = size.min(padded - begin);
         match present.next_if(|(n, _)| *n == number) {
@@ -136,7 +139,7 @@ fn find_shards(checkpoint: &Checkpoint, prefix: &str, spec: &Spec) -> Result<Vec
             None if rows == 0 => {}
             None => {
                 let name = format!("{stem}shard_{number}.weight");
-                return Err(missing(checkpoint, &name, &format!("; shards 0 to {last} were expected")).into());
+                return Err(missing(checkpoint, &name, &format!("; shards 0 to {} are expected", with_rows - 1)).into());
             }
         }
     }

@@ -5,6 +5,7 @@
 //! library: a duplicate name is refused.
 
 use super::error::SourceError;
+use super::stamp::FileStamp;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use std::fs::File;
@@ -35,6 +36,8 @@ pub struct Tensor {
 pub struct Header {
     /// The file.
     pub path: PathBuf,
+    /// The file as it was when its header was read.
+    pub stamp: FileStamp,
     /// Its tensors, in data order.
     pub tensors: Vec<Tensor>,
 }
@@ -44,7 +47,8 @@ impl Header {
     pub fn read(path: &Path) -> Result<Header, SourceError> {
         let io = |e| SourceError::io(path, e);
         let mut file = File::open(path).map_err(io)?;
-        let file_bytes = file.metadata().map_err(io)?.len();
+        let stamp = FileStamp::of_file(&file).map_err(io)?;
+        let file_bytes = stamp.bytes();
         if file_bytes == 0 {
             return Err(SourceError::EmptyFile { path: path.to_owned() });
         }
@@ -67,7 +71,7 @@ impl Header {
         let entries: Entries = serde_json::from_slice(&json)
             .map_err(|e| SourceError::BadJson { path: path.to_owned(), detail: format!("safetensors header: {e}") })?;
         let tensors = check(path, entries.0, 8 + length, file_bytes)?;
-        Ok(Header { path: path.to_owned(), tensors })
+        Ok(Header { path: path.to_owned(), stamp, tensors })
     }
 
     /// The tensor called `name`.

@@ -6,6 +6,7 @@
 use super::checkpoint::read_json;
 use super::error::SourceError;
 use super::layout::{Layout, LayoutBuilder};
+use super::stamp::FileStamp;
 use super::{SourceKind, SourceTable, TokenMaps, spec_file};
 use crate::catalog::RegisterOptions;
 use crate::error::Result;
@@ -15,6 +16,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// Widest row, far above any that exists: keeps row ids x width within 64 bits.
+const MAX_WIDTH: u64 = 1 << 24;
 const PREFIXES: [&str; 2] = ["shard_", "badge_"];
 
 /// Whether the directory holds row files.
@@ -24,6 +27,7 @@ pub(super) fn is_store(path: &Path) -> Result<bool, SourceError> {
 
 /// The table of a store.
 pub(super) fn open(path: &Path, options: &RegisterOptions, token_maps: TokenMaps<'_>) -> Result<SourceTable> {
+    refuse_idle_options(path, options)?;
     let manifest = Manifest::read(path)?;
     let files = list(path)?;
     check_sequence(path, &files, manifest.as_ref())?;
@@ -72,11 +76,28 @@ pub(super) fn open(path: &Path, options: &RegisterOptions, token_maps: TokenMaps
     }
     Ok(SourceTable {
         kind: SourceKind::Store,
-        layer: spec.as_ref().and_then(|spec| spec.layer()).or(options.layer),
+        layer: spec.as_ref().and_then(|spec| spec.layer()),
         layout,
         format,
         spec,
     })
+}
+
+/// An option that nothing would use is a mistake, not a detail.
+fn refuse_idle_options(path: &Path, options: &RegisterOptions) -> Result<(), SourceError> {
+    let idle = |option, needs| Err(SourceError::IdleOption { path: path.to_owned(), option, needs });
+    if options.format.is_none() && options.scale.is_some() {
+        return idle("scale", "format");
+    }
+    if options.spec.is_none() {
+        if options.tokenizer.is_some() {
+            return idle("tokenizer", "spec");
+        }
+        if options.layer.is_some() {
+            return idle("layer", "spec");
+        }
+    }
+    Ok(())
 }
 
 fn format_mismatch(path: &Path, layout: &Layout, format: &ValueFormat, detail: &str) -> crate::Error {
@@ -94,6 +115,7 @@ struct RowFile {
     number: u32,
     path: PathBuf,
     bytes: u64,
+    stamp: FileStamp,
     /// `badge_` files may be padded with zeros at the end.
     padded: bool,
 }
@@ -112,8 +134,8 @@ fn list(path: &Path) -> Result<Vec<RowFile>, SourceError> {
                 && format!("{number:03}") == digits
             {
                 let path = entry.path();
-                let bytes = std::fs::metadata(&path).map_err(|e| SourceError::io(&path, e))?.len();
-                files.push(RowFile { number, path, bytes, padded: prefix == "badge_" });
+                let stamp = FileStamp::of(&path).map_err(|e| SourceError::io(&path, e))?;
+                files.push(RowFile { number, path, bytes: stamp.bytes(), stamp, padded: prefix == "badge_" });
             }
         }
     }
@@ -216,9 +238,10 @@ impl Geometry {
         };
         let row_bytes = agree("width", options.width, manifest.map(|m| m.row_bytes))?;
         let rows_per_shard = agree("rows_per_shard", options.rows_per_shard, manifest.map(|m| m.rows_per_shard))?;
-        // Nothing above the widest row anyone has keeps products of two file-given numbers within 64 bits.
-        let row_bytes =
-            row_bytes.filter(|&n| n > 0 && n <= 1 << 24).ok_or(SourceError::UnknownWidth { path: path.to_owned() })?;
+        let row_bytes = row_bytes.ok_or(SourceError::UnknownWidth { path: path.to_owned() })?;
+        if !(1..=MAX_WIDTH).contains(&row_bytes) {
+            return Err(SourceError::BadWidth { path: path.to_owned(), width: row_bytes });
+        }
         Ok(Geometry { row_bytes, rows_per_shard, total_rows: manifest.and_then(|m| m.total_rows) })
     }
 }
@@ -240,16 +263,22 @@ fn lay_out(path: &Path, files: &[RowFile], geometry: &Geometry) -> Result<Layout
     }
     // Where nobody says how many rows a shard has, the largest does; only the last may have fewer.
     let largest = files.iter().map(|file| file.bytes / width).max();
+    if let Some(file) = files.iter().find(|file| file.padded)
+        && (geometry.total_rows.is_none() || geometry.rows_per_shard.is_none())
+    {
+        return Err(SourceError::UnknownPadding { path: file.path.clone() }.into());
+    }
     let rows_per_shard = geometry.rows_per_shard.or(largest).unwrap_or(0);
     let mut rows_left = geometry.total_rows;
     let mut layout = LayoutBuilder::default();
+    layout.part(width as usize);
     for (position, file) in files.iter().enumerate() {
         let last = position + 1 == files.len();
         let whole = file.bytes / width;
         // Without a row total only the last shard may be short.
         let rows = match rows_left {
             Some(left) => left.min(rows_per_shard),
-            None if last && (file.padded || file.bytes % width == 0) => whole.min(rows_per_shard),
+            None if last && file.bytes % width == 0 => whole.min(rows_per_shard),
             None => rows_per_shard,
         };
         // Saturating: a manifest may announce any number, and no file has 2^64 - 1 bytes.
@@ -266,7 +295,7 @@ fn lay_out(path: &Path, files: &[RowFile], geometry: &Geometry) -> Result<Layout
             return Err(SourceError::WrongShardSize { path, found, expected, rows, width }.into());
         }
         rows_left = rows_left.map(|left| left - rows);
-        layout.push(0, width as usize, file.number, file.path.clone(), 0, rows);
+        layout.push(file.number, (&file.path, file.stamp), 0, rows);
     }
     if let Some(left) = rows_left.filter(|&left| left > 0) {
         return Err(SourceError::Contradiction {

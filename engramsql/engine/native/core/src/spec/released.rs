@@ -2,6 +2,7 @@
 
 use super::family::{canonical, derive};
 use super::{Constants, Spec, SpecError, TokenMap, layers};
+use crate::text::distance;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
@@ -260,19 +261,4 @@ fn nearest(name: &str) -> Option<&'static str> {
         .filter(|&(distance, known)| distance <= known.len() / 2)
         .min()
         .map(|(_, known)| known)
-}
-
-/// Edit distance (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

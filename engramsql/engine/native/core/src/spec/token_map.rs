@@ -1,7 +1,6 @@
 //! The frozen map from token ids to compressed ids, and its file.
 
 use super::{SpecError, tokenizer};
-use std::io::Write;
 use std::path::Path;
 
 /// Token id -> compressed id, for every id of a tokenizer, added tokens included.
@@ -91,29 +90,11 @@ impl TokenMap {
     /// Writes the map to a file: complete under its name, or not there at all.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), SpecError> {
         let path = path.as_ref();
-        self.write_synced(path).map_err(|source| SpecError::Io { action: "write", path: path.to_owned(), source })
-    }
-
-    fn write_synced(&self, path: &Path) -> std::io::Result<()> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // Not the private mode of temporary files: the umask decides, as for any file.
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let mut file = builder.prefix(".token-map-").tempfile_in(folder)?;
-        file.write_all(&self.to_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        // The new name must survive a power cut too.
-        #[cfg(unix)]
-        std::fs::File::open(folder)?.sync_all()?;
-        Ok(())
+        crate::publish::publish(path, &self.to_bytes()).map_err(|source| SpecError::Io {
+            action: "write",
+            path: path.to_owned(),
+            source,
+        })
     }
 
     fn to_bytes(&self) -> Vec<u8> {

@@ -3,53 +3,52 @@
 mod bus_error;
 mod map;
 
-use super::{FileWatch, Locator, ReadError, ReadPlan, Reader, RowBytes, RowSink};
-use crate::source::Layout;
-use std::fs::File;
-use std::path::Path;
+use super::{FileWatch, ReadError, ReadPlan, Reader, RowBytes, RowSink};
+use crate::source::{Layout, Part};
+use std::ops::Range;
 
 /// Rows whose bytes are located and prefetched together before the first is used; 32 is enough to cover a cache miss
 /// and small enough to stay in registers and L1.
 const GROUP: usize = 32;
 
-/// Reads rows through private read-only maps of the table's files. Holds no file descriptors.
+/// Reads rows through read-only maps of the table's files. Holds no descriptors of the files.
 pub struct MappedReader {
     watch: FileWatch,
     maps: Vec<map::FileMap>,
-    parts: Vec<MappedPart>,
-}
-
-struct MappedPart {
-    width: usize,
-    locator: Locator,
+    parts: Vec<Part>,
 }
 
 impl MappedReader {
-    /// Maps every file of `layout`.
+    /// Maps every file of `layout`, each proven to be the one whose header or size was checked.
     pub fn open(layout: &Layout) -> Result<MappedReader, ReadError> {
         let watch = FileWatch::new(&layout.files)?;
-        let maps = layout.files.iter().map(|path| map_file(path)).collect::<Result<Vec<_>, _>>()?;
-        let parts: Vec<_> =
-            layout.parts.iter().map(|part| MappedPart { width: part.width, locator: Locator::new(part) }).collect();
+        let map = |index| map::FileMap::open(&watch.open(index)?).map_err(|e| ReadError::io(watch.path(index), e));
+        let maps = (0..watch.len()).map(map).collect::<Result<Vec<_>, ReadError>>()?;
         // Every extent is proven to lie inside its map once, here; afterwards slicing cannot fail.
-        for part in &parts {
-            for segment in part.locator.segments() {
-                let end = segment.offset + segment.rows * part.width as u64;
-                let (path, _) = &watch.files()[segment.file];
-                if (maps[segment.file].bytes().len() as u64) < end {
-                    let missing = end - maps[segment.file].bytes().len() as u64;
-                    let what = format!("was truncated ({missing} bytes missing)");
-                    return Err(ReadError::FileChanged { path: path.clone(), what });
+        for part in &layout.parts {
+            for extent in part.extents() {
+                let end = extent.offset + extent.rows * part.width() as u64;
+                let mapped = maps[extent.file].bytes().len() as u64;
+                if mapped < end {
+                    let what = format!("was truncated ({} bytes missing)", end - mapped);
+                    return Err(ReadError::FileChanged { path: watch.path(extent.file).to_owned(), what });
                 }
             }
         }
-        Ok(MappedReader { watch, maps, parts })
+        Ok(MappedReader { watch, maps, parts: layout.parts.clone() })
+    }
+
+    #[inline]
+    fn row(&self, part: &Part, id: u64) -> &[u8] {
+        let extent = part.extent_of(id);
+        let start = (extent.offset + (id - extent.first_row) * part.width() as u64) as usize;
+        &self.maps[extent.file].bytes()[start..start + part.width()]
     }
 
     /// An error if a page of a file that `plan` reads from could not be read: what the sink got is then not the row. A map
     /// that failed once has pages that are not the file's, so it stays unusable.
     fn check_faults(&self, plan: &ReadPlan<'_>) -> Result<(), ReadError> {
-        if bus_error::count() == 0 {
+        if !bus_error::any() {
             return Ok(());
         }
         let failed = |(map, touched): (&map::FileMap, bool)| touched && map.failed();
@@ -58,17 +57,10 @@ impl MappedReader {
             Some(index) => {
                 // Usually the file was shortened, which the file itself tells better.
                 self.watch.check_file(index)?;
-                let (path, _) = &self.watch.files()[index];
-                Err(ReadError::io(path, std::io::Error::other("a page of the file could not be read")))
+                let error = std::io::Error::other("a page of the file could not be read");
+                Err(ReadError::io(self.watch.path(index), error))
             }
         }
-    }
-
-    #[inline]
-    fn row(&self, part: &MappedPart, id: u64) -> &[u8] {
-        let segment = &part.locator.segments()[part.locator.segment(id)];
-        let start = (segment.offset + (id - segment.first_row) * part.width as u64) as usize;
-        &self.maps[segment.file].bytes()[start..start + part.width]
     }
 }
 
@@ -94,15 +86,25 @@ impl Reader for MappedReader {
                 sink(index * GROUP + offset, *row);
             }
         }
-        self.check_faults(plan)
+        self.check_faults(plan)?;
+        // What was read is the table's only if the files did not change meanwhile.
+        self.watch.check(|| plan.touched_files())
+    }
+
+    fn announce(&self, rows: Range<u64>) {
+        for part in &self.parts {
+            let mut first = rows.start;
+            while first < rows.end {
+                let extent = part.extent_of(first);
+                let last = rows.end.min(extent.first_row + extent.rows);
+                let offset = extent.offset + (first - extent.first_row) * part.width() as u64;
+                self.maps[extent.file].announce(offset, (last - first) * part.width() as u64);
+                first = last;
+            }
+        }
     }
 
     fn resident_bytes(&self, file: usize, offset: u64, bytes: u64) -> Option<u64> {
         self.maps[file].resident_bytes(offset, bytes)
     }
-}
-
-fn map_file(path: &Path) -> Result<map::FileMap, ReadError> {
-    let io = |e| ReadError::io(path, e);
-    map::FileMap::open(&File::open(path).map_err(io)?).map_err(io)
 }

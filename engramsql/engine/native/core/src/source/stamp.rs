@@ -1,0 +1,55 @@
+//! What identifies a file's content well enough to notice that it is another one.
+
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Identity, size and modification time of a file at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl FileStamp {
+    /// The stamp of the file at `path` (links followed).
+    pub fn of(path: &Path) -> std::io::Result<FileStamp> {
+        Ok(FileStamp::from(&std::fs::metadata(path)?))
+    }
+
+    /// The stamp of an open file.
+    pub fn of_file(file: &File) -> std::io::Result<FileStamp> {
+        Ok(FileStamp::from(&file.metadata()?))
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What became of the file since this stamp was taken, or `None` if it is unchanged.
+    pub fn change(&self, now: std::io::Result<FileStamp>) -> Option<String> {
+        match now {
+            Err(_) => Some("has disappeared".to_owned()),
+            Ok(now) if now == *self => None,
+            Ok(now) if (now.device, now.inode) != (self.device, self.inode) => Some("was replaced".to_owned()),
+            Ok(now) if now.bytes < self.bytes => {
+                Some(format!("was truncated ({} bytes missing)", self.bytes - now.bytes))
+            }
+            Ok(_) => Some("was modified".to_owned()),
+        }
+    }
+}
+
+impl From<&Metadata> for FileStamp {
+    fn from(metadata: &Metadata) -> FileStamp {
+        FileStamp {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
