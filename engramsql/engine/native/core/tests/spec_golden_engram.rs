@@ -238,15 +238,3 @@ fn a_token_map_before_the_demo_maps_tokens_and_pad() {
     let error = Spec::from_config("engram_demo", &without, Some(1), None).unwrap_err();
     assert!(error.to_string().contains("compressed_vocab_size"), "{error}");
 }
-
-#[test]
-#[ignore = "needs a DeepSeek V4 tokenizer.json, named by ENGRAMSQL_V4_TOKENIZER"]
-fn the_v4_tokenizer() {
-    let path = std::env::var("ENGRAMSQL_V4_TOKENIZER").unwrap();
-    let started = std::time::Instant::now();
-    let map = TokenMap::from_tokenizer_json(path).unwrap();
-    let seconds = started.elapsed().as_secs_f64();
-    let npz = Npz::open("deepseek_v41_real.npz");
-    assert_eq!(map, *token_map(npz.get("token_map.token_map")));
-    assert!(cfg!(debug_assertions) || seconds < 4.0, "{seconds} s");
-}

@@ -54,7 +54,7 @@ impl Range {
     fn get(&self) -> Option<(usize, usize)> {
         let before = self.version.load(Ordering::SeqCst);
         let addresses = (self.start.load(Ordering::SeqCst), self.end.load(Ordering::SeqCst));
-        (before % 2 == 0 && self.version.load(Ordering::SeqCst) == before).then_some(addresses)
+        (before.is_multiple_of(2) && self.version.load(Ordering::SeqCst) == before).then_some(addresses)
     }
 }
 
