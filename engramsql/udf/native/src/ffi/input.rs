@@ -105,6 +105,11 @@ impl<'a> Vector<'a> {
         }
     }
 
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     /// Type of the elements.
     pub fn ty(&self) -> &Type {
         &self.ty
@@ -200,7 +205,7 @@ impl<'a> Vector<'a> {
 
     /// # Safety
     /// The vector's elements are `T`s.
-    unsafe fn slice<T: Copy>(&self) -> &[T] {
+    pub(super) unsafe fn slice<T: Copy>(&self) -> &[T] {
         if self.len == 0 {
             return &[];
         }

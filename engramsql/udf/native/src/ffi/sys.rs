@@ -79,7 +79,6 @@ used!(
     duckdb_error_data_has_error,
     duckdb_expression_fold,
     duckdb_expression_is_foldable,
-    duckdb_expression_return_type,
     duckdb_free,
     duckdb_function_get_bind_data,
     duckdb_function_get_extra_info,

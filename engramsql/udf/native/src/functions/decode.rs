@@ -1,7 +1,7 @@
 //! `engram_decode(blob, format [, scale])`: stored bytes to float32.
 
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type};
+use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
 use engram_engine::catalog::Session;
 use engram_engine::format::ValueFormat;
 use std::ops::Range;
@@ -44,22 +44,8 @@ impl Scalar for Decode {
             .to_vec()
     }
 
-    fn bind(_session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<()> {
-        let mut local = Local::default();
-        if let Some(value) = arguments.constant(1)
-            && let Some(name) = value.text("format")?
-        {
-            // A wrong constant fails when the statement is prepared. A scale that is no constant, or that
-            // DuckDB has not converted yet (1.5 binds before it converts), is checked when it runs.
-            if arguments.len() < 3 {
-                local.format(&name, None)?;
-            } else if let Some(scale) = arguments.constant(2)
-                && *scale.ty() == Type::Double
-                && let Some(scale) = scale.double("scale")?
-            {
-                local.format(&name, Some(scale))?;
-            }
-        }
+    fn bind(_session: &Arc<Session>, _arguments: &ScalarArguments<'_>) -> Result<()> {
+        // Format and scale may well be subqueries over `engram_tables()`, so they are first looked at when it runs.
         Ok(())
     }
 

@@ -187,11 +187,11 @@ impl Wanted {
         let mut wanted = Wanted::default();
         let nested = match value.ty().element() {
             Some(element) if element.element().is_some() => {
-                ids::check_list(ids::ROW_IDS, element, Some(value))?;
+                ids::check_list(ids::ROW_IDS, element, value)?;
                 true
             }
             _ => {
-                ids::check_list(ids::ROW_IDS, value.ty(), Some(value))?;
+                ids::check_list(ids::ROW_IDS, value.ty(), value)?;
                 false
             }
         };

@@ -104,14 +104,6 @@ fn bind(
     tokens: usize,
     history: Option<usize>,
 ) -> Result<Bound> {
-    let check = |what, index| {
-        let value = arguments.constant(index);
-        ids::check_list(what, &arguments.ty(index), value.as_ref())
-    };
-    check(ids::TOKENS, tokens)?;
-    if let Some(index) = history {
-        check(ids::HISTORY, index)?;
-    }
     let table = match table {
         Some(index) => Some(TableArgument::bind(session, arguments, index)?),
         None => None,
@@ -166,13 +158,13 @@ fn call(
 ) -> Result<()> {
     let rows = input.len();
     let token_lists = input.column(bound.tokens)?;
-    ids::check_list(ids::TOKENS, token_lists.ty(), None)?;
+    ids::check_lists(ids::TOKENS, &token_lists)?;
     let history_lists = match bound.history {
         Some(index) => Some(input.column(index)?),
         None => None,
     };
     if let Some(history) = &history_lists {
-        ids::check_list(ids::HISTORY, history.ty(), None)?;
+        ids::check_lists(ids::HISTORY, history)?;
     }
     let names = match bound.table {
         Some(_) => Some(input.column(0)?),

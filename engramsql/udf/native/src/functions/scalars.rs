@@ -1,7 +1,6 @@
 //! `engram_row`, `engram_vector`, `engram_e_t`: rows by id, as scalar functions.
 
 use super::gather::Gather;
-use super::ids;
 use super::tables::TableArgument;
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
@@ -30,7 +29,7 @@ impl Scalar for Row {
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        bind_id(session, arguments)
+        TableArgument::bind(session, arguments, 0)
     }
 
     fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<RowLocal> {
@@ -73,7 +72,7 @@ impl Scalar for VectorOf {
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        let bound = bind_id(session, arguments)?;
+        let bound = TableArgument::bind(session, arguments, 0)?;
         needs_format(session, &bound)?;
         Ok(bound)
     }
@@ -107,7 +106,6 @@ impl Scalar for EmbeddingOf {
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        ids::check_list(ids::ROW_IDS, &arguments.ty(1), arguments.constant(1).as_ref())?;
         let bound = TableArgument::bind(session, arguments, 0)?;
         needs_format(session, &bound)?;
         Ok(bound)
@@ -127,12 +125,6 @@ impl Scalar for EmbeddingOf {
         gather.lists(session, bound, input, output)?;
         decode(gather, input.len(), output)
     }
-}
-
-fn bind_id(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-    let ty = arguments.ty(1);
-    ids::check_integer(ids::ROW_IDS, &ty, arguments.constant(1).as_ref())?;
-    TableArgument::bind(session, arguments, 0)
 }
 
 fn needs_format(session: &Session, bound: &TableArgument) -> Result<()> {

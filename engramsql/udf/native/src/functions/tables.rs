@@ -55,7 +55,7 @@ pub enum TableArgument {
 impl TableArgument {
     /// Looks at argument `index`; a constant name that is unknown fails here.
     pub fn bind(session: &Session, arguments: &ScalarArguments<'_>, index: usize) -> Result<TableArgument> {
-        let Some(value) = arguments.constant(index) else {
+        let Some(value) = arguments.constant(index)? else {
             return Ok(TableArgument::PerRow);
         };
         match value.text("table")? {
