@@ -57,7 +57,10 @@ def test_ids_out_of_range(con):
     ("call", "text"),
     [
         ("engram_row('ple', 1.5)", r"engram_row: row ids must be integers, got DECIMAL\(2,1\) 1\.5"),
-        ("engram_row('ple', 12345678901.25)", r"engram_row: row ids must be integers, got DECIMAL\(13,2\) 12345678901\.25"),
+        (
+            "engram_row('ple', 12345678901.25)",
+            r"engram_row: row ids must be integers, got DECIMAL\(13,2\) 12345678901\.25",
+        ),
         ("engram_row('ple', -0.5::FLOAT)", r"engram_row: row ids must be integers, got FLOAT -0\.5"),
         ("engram_row('ple', true)", r"engram_row: row ids must be integers, got BOOLEAN true"),
         ("engram_row('ple', DATE '2020-01-01')", r"engram_row: row ids must be integers, got DATE$"),
@@ -101,7 +104,11 @@ SUBQUERIES = [
         "[i, i + 1]",
     ),
     ("engram_decode({0}, 'bf16')", r"(SELECT '\x80\x3F'::BLOB)", r"'\x80\x3F'::BLOB"),
-    ("engram_decode({0}, 'bf16')", "(SELECT encode(chr((60 + i)::INT)) || '@'::BLOB)", "encode(chr((60 + i)::INT)) || '@'::BLOB"),
+    (
+        "engram_decode({0}, 'bf16')",
+        "(SELECT encode(chr((60 + i)::INT)) || '@'::BLOB)",
+        "encode(chr((60 + i)::INT)) || '@'::BLOB",
+    ),
     (r"engram_decode('\x80\x3F'::BLOB, {0})", "(SELECT 'bf16')", "'bf16'"),
     (r"engram_decode('\x38'::BLOB, 'fp8_e4m3', {0})", "(SELECT 0.5)", "0.5"),
     (r"engram_decode('\x38'::BLOB, 'fp8_e4m3', {0})", "(SELECT 0.5 + i)", "0.5 + i"),
@@ -248,6 +255,22 @@ def test_decode(con):
         con.execute(f"SELECT engram_decode({fp8}, 'bf16')")
     with pytest.raises(duckdb.Error, match="unknown value format 'fp6'"):
         con.execute(f"SELECT engram_decode({fp8}, 'fp6')")
+
+
+def test_decode_with_a_scale_and_a_format_per_row(con):
+    got = con.execute(
+        "SELECT i, engram_decode('\\x38\\xC0'::BLOB, 'fp8_e4m3', 1 + i % 300), "
+        "engram_decode('\\x80\\x3F'::BLOB, ['bf16', 'f16', 'e8m0'][i % 3 + 1]) FROM range(5000) t(i)"
+    ).fetchall()
+    other = con.execute(
+        "SELECT engram_decode('\\x80\\x3F'::BLOB, 'bf16'), engram_decode('\\x80\\x3F'::BLOB, 'f16'), "
+        "engram_decode('\\x80\\x3F'::BLOB, 'e8m0')"
+    ).fetchone()
+    assert len(got) == 5000
+    for i, scaled, named in got:
+        scale = 1 + i % 300
+        assert scaled == [scale, -2.0 * scale]
+        assert named == other[i % 3]
 
 
 def test_decode_over_a_column_equals_the_table(con):

@@ -89,7 +89,7 @@ impl TableArgument {
 
     /// Resolves a constant name for one execution.
     pub fn resolve(&self, session: &Session) -> Result<Resolver> {
-        let mut resolver = Resolver { seen: Vec::new() };
+        let mut resolver = Resolver::default();
         if let TableArgument::Constant(name) = self {
             resolver.seen.push((name.clone(), session.table(name)?));
         }
@@ -98,6 +98,7 @@ impl TableArgument {
 }
 
 /// Tables of one execution by name; each is looked up once.
+#[derive(Default)]
 pub struct Resolver {
     seen: Vec<(String, Arc<Table>)>,
 }
