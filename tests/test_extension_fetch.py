@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
+import shutil
 
 import duckdb
 import numpy as np
@@ -13,6 +15,7 @@ from extension_support import (
     FP8_DIM,
     FP8_REACHABLE,
     FP8_ROWS,
+    GOLDEN,
     arrow,
     bf16,
     connect,
@@ -228,6 +231,55 @@ def test_a_prepared_statement_notices_a_changed_table(tmp_path):
     except duckdb.Error as error:
         outcome = str(error)
     assert outcome == [(4,)] or "table 's' changed since this statement was prepared" in outcome
+
+
+def again(con, statement: str, sql: str) -> None:
+    """Runs a prepared statement after its table changed: what it returns is what ``sql`` returns now, or an error."""
+    want = con.execute(sql).fetchall()
+    try:
+        got = con.execute(statement).fetchall()
+    except duckdb.Error as error:
+        assert "changed since this statement was prepared; prepare it again" in str(error)
+    else:
+        assert got == want
+
+
+def test_a_prepared_statement_notices_another_spec(tmp_path):
+    # The same geometry and head sizes, another token that bounds segments: only the row ids differ.
+    source = GOLDEN / "ckpt_qwen4_exp_bf16"
+    for name, eos in (("one", 1), ("two", 2)):
+        shutil.copytree(source, tmp_path / name)
+        config = tmp_path / name / "config.json"
+        document = json.loads(config.read_text())
+        document["text_config"]["eos_token_id"] = eos
+        config.write_text(json.dumps(document))
+    con = connect()
+    con.execute(f"CALL engram_register('t', '{tmp_path / 'one'}')")
+    sql = "SELECT e_t FROM engram_embeddings('t', [5, 6, 1, 7, 2, 8, 9])"
+    con.execute(f"PREPARE e AS {sql}")
+    before = con.execute("EXECUTE e").fetchall()
+    con.execute("CALL engram_drop('t')")
+    con.execute(f"CALL engram_register('t', '{tmp_path / 'two'}')")
+    assert con.execute(sql).fetchall() != before
+    again(con, "EXECUTE e", sql)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("format := 'fp8_e4m3', scale := 0.5", "format := 'fp8_e4m3', scale := 2.0"),
+        ("format := 'bf16'", "format := 'f16'"),
+    ],
+)
+def test_a_prepared_statement_notices_another_scale_or_format(tmp_path, before, after):
+    store = small_store(tmp_path / "s")
+    con = connect()
+    sql = "SELECT embedding::FLOAT[] FROM engram_fetch('s', [29])"
+    con.execute(f"CALL engram_register('s', '{store}', width := 8, {before})")
+    con.execute(f"PREPARE f AS {sql}")
+    con.execute("CALL engram_drop('s')")
+    con.execute(f"CALL engram_register('s', '{store}', width := 8, {after})")
+    again(con, "EXECUTE f", sql)
 
 
 def test_paths_are_tables():

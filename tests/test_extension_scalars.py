@@ -56,17 +56,88 @@ def test_ids_out_of_range(con):
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        ("engram_row('ple', 1.5)", r"engram_row: row ids must be integers, got DECIMAL\(2,1\) 1.5"),
+        ("engram_row('ple', 1.5)", r"engram_row: row ids must be integers, got DECIMAL\(2,1\) 1\.5"),
+        (
+            "engram_row('ple', 12345678901.25)",
+            r"engram_row: row ids must be integers, got DECIMAL\(13,2\) 12345678901\.25",
+        ),
+        ("engram_row('ple', -0.5::FLOAT)", r"engram_row: row ids must be integers, got FLOAT -0\.5"),
+        ("engram_row('ple', true)", r"engram_row: row ids must be integers, got BOOLEAN true"),
+        ("engram_row('ple', DATE '2020-01-01')", r"engram_row: row ids must be integers, got DATE$"),
         ("engram_row('ple', '7')", r"engram_row: row ids must be integers, got VARCHAR '7'"),
         ("engram_vector('ple', [7])", r"engram_vector: row ids must be integers, got INTEGER\[\] \[7\]"),
+        ("engram_vector('ple', range(99))", r"got BIGINT\[\] \[0, 1, 2, 3, [0-9, ]{47}\.\.\.$"),
         ("engram_e_t('ple', 7)", r"engram_e_t: row ids must be a list of integers, got INTEGER 7"),
-        ("engram_e_t('ple', [0.5])", r"engram_e_t: row ids must be integers, got DECIMAL\(2,1\) in \[0.5\]"),
-        ("engram_row('nowhere', 7)", r"no table named 'nowhere'"),
+        ("engram_e_t('ple', [0.5])", r"engram_e_t: row ids must be integers, got DECIMAL\(2,1\) in \[0\.5\]"),
+        ("engram_e_t('ple', ['a', NULL])", r"engram_e_t: row ids must be integers, got VARCHAR in \['a', NULL\]"),
     ],
 )
-def test_bad_arguments_fail_when_prepared(con, call, text):
+def test_bad_ids_are_named_with_their_type(con, call, text):
     with pytest.raises(duckdb.Error, match=text):
-        con.execute(f"PREPARE bad AS SELECT {call}")
+        con.execute(f"SELECT {call}")
+
+
+@pytest.mark.parametrize(
+    "call", ["engram_row('nowhere', i)", "engram_vector('nowhere', i)", "engram_e_t('nowhere', [i])"]
+)
+def test_an_unknown_table_fails_when_prepared(con, call):
+    with pytest.raises(duckdb.Error, match="no table named 'nowhere'"):
+        con.execute(f"PREPARE bad AS SELECT {call} FROM range(3) t(i)")
+
+
+SUBQUERIES = [
+    ("engram_row('ple', {0})", "(SELECT 5)", "5"),
+    ("engram_row('ple', {0})", "(SELECT max(n) FROM range(i + 1) s(n))", "i"),
+    ("engram_vector('ple', {0})", "(SELECT 5)", "5"),
+    ("engram_vector('ple', {0})", "(SELECT max(n) FROM range(i + 1) s(n))", "i"),
+    ("engram_e_t('ple', {0})", "(SELECT [5, 6])", "[5, 6]"),
+    ("engram_e_t('ple', {0})", "(SELECT list(n ORDER BY n) FROM range(i, i + 2) s(n))", "[i, i + 1]"),
+    ("rowids_for_seq({0})", "(SELECT [5, 6])", "[5, 6]"),
+    ("rowids_for_seq({0})", "(SELECT list(n ORDER BY n) FROM range(i, i + 2) s(n))", "[i, i + 1]"),
+    ("rowids_for_seq('ple', {0})", "(SELECT [5, 6])", "[5, 6]"),
+    ("rowids_for_seq('ple', {0})", "(SELECT list(n ORDER BY n) FROM range(i, i + 2) s(n))", "[i, i + 1]"),
+    ("rowids_for_seq('ple', {0}, {0})", "(SELECT [5, 6])", "[5, 6]"),
+    ("rowids_for_seq_with_history('ple', {0}, {0})", "(SELECT [5, 6])", "[5, 6]"),
+    (
+        "rowids_for_seq_with_history('ple', {0}, {0})",
+        "(SELECT list(n ORDER BY n) FROM range(i, i + 2) s(n))",
+        "[i, i + 1]",
+    ),
+    ("engram_decode({0}, 'bf16')", r"(SELECT '\x80\x3F'::BLOB)", r"'\x80\x3F'::BLOB"),
+    (
+        "engram_decode({0}, 'bf16')",
+        "(SELECT encode(chr((60 + i)::INT)) || '@'::BLOB)",
+        "encode(chr((60 + i)::INT)) || '@'::BLOB",
+    ),
+    (r"engram_decode('\x80\x3F'::BLOB, {0})", "(SELECT 'bf16')", "'bf16'"),
+    (r"engram_decode('\x38'::BLOB, 'fp8_e4m3', {0})", "(SELECT 0.5)", "0.5"),
+    (r"engram_decode('\x38'::BLOB, 'fp8_e4m3', {0})", "(SELECT 0.5 + i)", "0.5 + i"),
+]
+
+
+@pytest.mark.parametrize(("call", "subquery", "plain"), SUBQUERIES)
+def test_scalar_subqueries_are_arguments_like_any_other(con, call, subquery, plain):
+    sql = "SELECT {} FROM range(3) t(i) ORDER BY i"
+    want = con.execute(sql.format(call.format(plain))).fetchall()
+    assert con.execute(sql.format(call.format(subquery))).fetchall() == want
+    assert len(want) == 3
+
+
+def test_a_table_from_a_subquery_is_refused_with_the_way_out(con):
+    calls = (
+        "engram_row({}, 5)",
+        "engram_vector({}, 5)",
+        "engram_e_t({}, [5])",
+        "rowids_for_seq({}, [5])",
+        "rowids_for_seq_with_history({}, [5], [6])",
+    )
+    for call in calls:
+        name = call.split("(", 1)[0]
+        with pytest.raises(duckdb.Error, match=f"{name}: argument 1 must not be a subquery; make it a column first"):
+            con.execute(f"SELECT {call.format('(SELECT name FROM engram_tables())')}")
+        want = con.execute(f"SELECT {call.format(chr(39) + 'ple' + chr(39))}").fetchall()
+        got = con.execute(f"SELECT {call.format('t')} FROM (SELECT (SELECT name FROM engram_tables()) AS t)").fetchall()
+        assert got == want
 
 
 def test_fractional_columns_are_refused(con):
@@ -184,6 +255,22 @@ def test_decode(con):
         con.execute(f"SELECT engram_decode({fp8}, 'bf16')")
     with pytest.raises(duckdb.Error, match="unknown value format 'fp6'"):
         con.execute(f"SELECT engram_decode({fp8}, 'fp6')")
+
+
+def test_decode_with_a_scale_and_a_format_per_row(con):
+    got = con.execute(
+        "SELECT i, engram_decode('\\x38\\xC0'::BLOB, 'fp8_e4m3', 1 + i % 300), "
+        "engram_decode('\\x80\\x3F'::BLOB, ['bf16', 'f16', 'e8m0'][i % 3 + 1]) FROM range(5000) t(i)"
+    ).fetchall()
+    other = con.execute(
+        "SELECT engram_decode('\\x80\\x3F'::BLOB, 'bf16'), engram_decode('\\x80\\x3F'::BLOB, 'f16'), "
+        "engram_decode('\\x80\\x3F'::BLOB, 'e8m0')"
+    ).fetchone()
+    assert len(got) == 5000
+    for i, scaled, named in got:
+        scale = 1 + i % 300
+        assert scaled == [scale, -2.0 * scale]
+        assert named == other[i % 3]
 
 
 def test_decode_over_a_column_equals_the_table(con):

@@ -121,6 +121,17 @@ def test_embeddings_of_every_family(checkpoint, table, expected):
     assert np.array_equal(bf16(values).reshape(want[expected].shape), want[expected])
 
 
+def test_embeddings_of_a_long_sequence(con):
+    # A chunk holds 819 tokens of this table (8 MB of floats), fewer than DuckDB's 2048 rows.
+    got = con.execute(
+        "SELECT count(*), count(DISTINCT token), min(token_id), max(token_id), "
+        "bool_and(token_id = token % 500 AND e_t::FLOAT[] = engram_e_t('ple', ids[token + 1])) "
+        "FROM engram_embeddings('ple', list_transform(range(5000), lambda i: i % 500)), "
+        "(SELECT rowids_for_seq('ple', list_transform(range(5000), lambda i: i % 500)) AS ids)"
+    ).fetchone()
+    assert got == (5000, 5000, 0, 499, True)
+
+
 def test_embeddings_with_history(con):
     tokens = golden("ckpt_qwen4_exp_fp8")["tokens"].tolist()
     whole = con.execute("SELECT e_t FROM engram_embeddings('ple', ?)", [tokens]).fetchall()

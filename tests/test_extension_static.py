@@ -76,6 +76,32 @@ assert duckdb.connect().execute("SELECT 42").fetchone() == (42,)
     ]
 
 
+@pytest.mark.parametrize("first", ["registered", "loaded"])
+def test_a_second_duckdb_library_is_refused(tmp_path, first):
+    if not offers_static():
+        pytest.skip("this DuckDB has no static registration")
+    code = f"""{REGISTER}
+import shutil
+copy = {str(tmp_path / "_other_duckdb.so")!r}
+shutil.copyfile(_duckdb.__file__, copy)
+ctypes.CDLL(copy)
+if {first!r} == "registered":
+    assert register(_duckdb.__file__.encode()) is None
+else:
+    con = duckdb.connect(config={{"allow_unsigned_extensions": "true"}})
+    con.load_extension(EXTENSION)
+print(register(copy.encode()).decode())
+assert register(_duckdb.__file__.encode()) is None
+con = duckdb.connect()
+assert con.execute("SELECT count(*) FROM engram_tables()").fetchone() == (0,)
+"""
+    done = run_python(code)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout.splitlines() == [
+        "engramsql: this file is already loaded by another DuckDB library in this process; load a copy of the file"
+    ]
+
+
 def test_a_failing_registration_of_an_older_duckdb():
     if offers_static():
         pytest.skip("this DuckDB has static registration")

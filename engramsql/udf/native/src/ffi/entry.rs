@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 ///
 /// DuckDB 1.5.6 declared every slot used here stable; scalar bind lies beyond the 357 slots of v1.2.0, so asking for
 /// less would load into older releases and call wrong functions.
-pub(super) const API_VERSION: &str = "v1.5.6";
+pub(super) const API_VERSION: &CStr = c"v1.5.6";
 
 struct AtEntry {
     info: duckdb_extension_info,
@@ -78,9 +78,6 @@ pub unsafe extern "C" fn engramsql_init_c_api(
 /// # Safety
 /// As for [`engramsql_init_c_api`].
 unsafe fn connect_api(info: duckdb_extension_info, access: *const duckdb_extension_access) -> Result<bool> {
-    /// Where the host's `duckdb_connect` lies: tells one DuckDB library from another.
-    static HOST: OnceLock<usize> = OnceLock::new();
-
     // SAFETY: live by contract; a table that get_api returns stays valid as long as the host library is loaded.
     unsafe {
         let mut access = *access;
@@ -90,20 +87,31 @@ unsafe fn connect_api(info: duckdb_extension_info, access: *const duckdb_extensi
         let Some(get_api) = access.get_api else {
             return Err(Error::argument("DuckDB offers no function table"));
         };
-        let version = CString::new(API_VERSION).unwrap_or_default();
-        let table = get_api(info, version.as_ptr()).cast::<duckdb_ext_api_v1>();
+        let table = get_api(info, API_VERSION.as_ptr()).cast::<duckdb_ext_api_v1>();
         if table.is_null() {
             return Ok(false);
         }
-        // The function table is one per process: a second DuckDB library would run on the first one's functions.
-        let connect = (*table).duckdb_connect.map_or(0, |function| function as usize);
-        if *HOST.get_or_init(|| connect) != connect {
-            return Err(Error::argument(
-                "this file is already loaded by another DuckDB library in this process; load a copy of the file",
-            ));
-        }
-        duckdb_rs_extension_api_init(info, &access, API_VERSION).map_err(Error::argument)
+        claim_host((*table).duckdb_connect.map_or(0, |function| function as usize))?;
+        let version = API_VERSION.to_str().unwrap_or_default();
+        duckdb_rs_extension_api_init(info, &access, version).map_err(Error::argument)
     }
+}
+
+/// Binds this file to the DuckDB library whose `duckdb_connect` lies at `connect`, for the life of the process.
+///
+/// The function table is one per process: a second DuckDB library would run on the first one's functions.
+///
+/// # Errors
+/// Another library came first.
+pub(super) fn claim_host(connect: usize) -> Result<()> {
+    static HOST: OnceLock<usize> = OnceLock::new();
+
+    if *HOST.get_or_init(|| connect) == connect {
+        return Ok(());
+    }
+    Err(Error::argument(
+        "this file is already loaded by another DuckDB library in this process; load a copy of the file",
+    ))
 }
 
 type GetApi =

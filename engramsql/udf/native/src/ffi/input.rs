@@ -105,6 +105,11 @@ impl<'a> Vector<'a> {
         }
     }
 
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     /// Type of the elements.
     pub fn ty(&self) -> &Type {
         &self.ty
@@ -200,7 +205,7 @@ impl<'a> Vector<'a> {
 
     /// # Safety
     /// The vector's elements are `T`s.
-    unsafe fn slice<T: Copy>(&self) -> &[T] {
+    pub(super) unsafe fn slice<T: Copy>(&self) -> &[T] {
         if self.len == 0 {
             return &[];
         }
@@ -211,10 +216,13 @@ impl<'a> Vector<'a> {
     /// Bytes of row `row` of a VARCHAR or BLOB vector.
     ///
     /// # Panics
-    /// If the vector holds neither.
+    /// If the vector holds neither, or the row is NULL.
     pub fn bytes(&self, row: usize) -> &[u8] {
-        assert!(matches!(self.ty, Type::Text | Type::Blob) && row < self.len, "bytes asked of a vector of {}", self.ty);
-        // SAFETY: elements are string_t by the type tag; short ones hold their bytes in place, long ones point to them.
+        assert!(matches!(self.ty, Type::Text | Type::Blob), "bytes asked of a vector of {}", self.ty);
+        // A NULL row's string_t was never written; its pointer must not be followed.
+        assert!(!self.is_null(row), "bytes asked of row {row}, which is NULL");
+        // SAFETY: elements are string_t by the type tag and this one is valid; short ones hold their bytes in place,
+        // long ones point to them. `is_null` checked the row.
         unsafe {
             let string = &*self.data.cast::<duckdb_string_t>().add(row);
             let inlined = &string.value.inlined;
@@ -229,6 +237,9 @@ impl<'a> Vector<'a> {
     }
 
     /// Row `row` of a VARCHAR vector.
+    ///
+    /// # Panics
+    /// As [`Vector::bytes`].
     pub fn text(&self, row: usize) -> Result<&str> {
         std::str::from_utf8(self.bytes(row)).map_err(|_| Error::argument("text is not UTF-8"))
     }
@@ -256,19 +267,21 @@ impl<'a> Vector<'a> {
     /// Range of row `row` of a list or array vector in [`Vector::elements`].
     ///
     /// # Panics
-    /// If the vector holds neither.
+    /// If the vector holds neither, or the row's entry leaves the elements (a NULL row's may: it was never written).
     pub fn list(&self, row: usize, elements: &Vector<'_>) -> Range<usize> {
         let range = match &self.ty {
-            // SAFETY: elements are list entries by the type tag.
-            Type::List(_) => unsafe {
-                let entry = self.slice::<duckdb_list_entry>()[row];
-                entry.offset as usize..(entry.offset + entry.length) as usize
-            },
-            Type::Array(_, size) => row * size..(row + 1) * size,
+            Type::List(_) => {
+                // SAFETY: elements are list entries by the type tag.
+                let entry = unsafe { self.slice::<duckdb_list_entry>()[row] };
+                entry.offset.checked_add(entry.length).map(|end| entry.offset as usize..end as usize)
+            }
+            Type::Array(_, size) => Some(row * size..(row + 1) * size),
             other => panic!("a list asked of a vector of {other}"),
         };
-        assert!(range.start <= range.end && range.end <= elements.len);
-        range
+        match range {
+            Some(range) if range.start <= range.end && range.end <= elements.len => range,
+            _ => panic!("the list of row {row} leaves its {} elements", elements.len),
+        }
     }
 
     /// The elements of all rows of a list or array vector.
@@ -286,5 +299,38 @@ impl<'a> Vector<'a> {
                 other => panic!("elements asked of a vector of {other}"),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A vector over memory of this process.
+    fn vector<'a, T>(ty: Type, data: &'a [T], validity: &'a u64) -> Vector<'a> {
+        Vector {
+            raw: std::ptr::null_mut(),
+            ty,
+            len: data.len(),
+            data: data.as_ptr().cast(),
+            validity,
+            lifetime: PhantomData,
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "row 0, which is NULL")]
+    fn the_pointer_of_a_null_string_is_not_followed() {
+        // Longer than a string kept in place, at an address that nothing is at.
+        let strings = [[1000u64, 8]];
+        vector(Type::Text, &strings, &0).bytes(0);
+    }
+
+    #[test]
+    #[should_panic(expected = "the list of row 0 leaves its 3 elements")]
+    fn a_list_entry_that_overflows_is_no_empty_range() {
+        let lists = [[u64::MAX, 2]];
+        let elements = vector(Type::Int(IntType::I64), &[1i64, 2, 3], &u64::MAX);
+        vector(Type::List(Box::new(Type::Null)), &lists, &u64::MAX).list(0, &elements);
     }
 }

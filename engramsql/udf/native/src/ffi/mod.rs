@@ -11,6 +11,7 @@ mod input;
 mod output;
 mod replacement;
 mod scalar;
+mod show;
 #[cfg(unix)]
 mod static_link;
 mod sys;

@@ -7,9 +7,10 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 mod sealed {
-    /// Types of which every bit pattern is a value.
+    /// Types of which every bit pattern is a value: DuckDB does not clear a vector, so a reference to it may see any.
+    /// `bool` is not one; a BOOLEAN is written as the byte 0 or 1.
     pub trait Plain: Copy {}
-    impl Plain for bool {}
+    impl Plain for u8 {}
     impl Plain for i32 {}
     impl Plain for i64 {}
     impl Plain for f32 {}

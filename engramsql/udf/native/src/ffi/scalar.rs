@@ -4,7 +4,7 @@ use super::guard::{Report, destroy, guard, into_raw};
 use super::input::Chunk;
 use super::output::OutVector;
 use super::sys::*;
-use super::types::{Column, Parameter, Type};
+use super::types::{Column, Parameter};
 use super::value::{self, Value};
 use crate::error::{Error, Result};
 use engram_engine::catalog::Session;
@@ -32,7 +32,8 @@ pub trait Scalar: 'static {
 
     /// All signatures.
     fn overloads() -> Vec<Overload>;
-    /// Checks types and constants when a statement is prepared.
+    /// Checks constants when a statement is prepared. Types are for [`call`](Self::call) to check: see
+    /// [`ScalarArguments::constant`].
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<Self::Bound>;
     /// Called once per executing thread of every execution.
     fn init(session: &Arc<Session>, bound: &Self::Bound) -> Result<Self::Local>;
@@ -60,30 +61,28 @@ impl ScalarArguments<'_> {
         unsafe { duckdb_scalar_function_bind_get_argument_count(self.info) as usize }
     }
 
-    /// Type of argument `index`.
-    pub fn ty(&self, index: usize) -> Type {
-        self.with(index, |expression| {
-            // SAFETY: `with` passes a live expression.
-            unsafe { value::type_of(expression) }
-        })
-    }
-
     /// Value of argument `index`, if it is a constant.
-    pub fn constant(&self, index: usize) -> Option<Value> {
-        self.with(index, |expression| {
-            // SAFETY: `with` passes a live expression; the context is live during the bind callback.
-            unsafe { value::fold(self.context, expression) }
-        })
-    }
-
-    fn with<T>(&self, index: usize, body: impl FnOnce(duckdb_expression) -> T) -> T {
+    ///
+    /// DuckDB hands out a copy of the expression, and a subquery cannot be copied: having asked for one fails the
+    /// statement, whatever the callback does then. So ask only for arguments that must be known this early.
+    ///
+    /// # Errors
+    /// The argument is or holds a subquery.
+    pub fn constant(&self, index: usize) -> Result<Option<Value>> {
         assert!(index < self.len());
-        // SAFETY: the index is in range; the expression is owned and freed below.
+        // SAFETY: the index is in range; the expression is owned and freed below; the context is live during the bind
+        // callback.
         unsafe {
             let mut expression = duckdb_scalar_function_bind_get_argument(self.info, index as idx_t);
-            let result = body(expression);
+            if expression.is_null() {
+                return Err(Error::argument(format!(
+                    "argument {} must not be a subquery; make it a column first: FROM (SELECT (SELECT ...) AS t)",
+                    index + 1
+                )));
+            }
+            let value = value::fold(self.context, expression);
             duckdb_destroy_expression(&mut expression);
-            result
+            Ok(value)
         }
     }
 }

@@ -3,7 +3,7 @@
 //! DuckDB 2.0 and later export `duckdb_register_static_extension`. The entry point is then called without a function
 //! table, so the table is filled from the symbols of the loaded DuckDB module.
 
-use super::entry::{API_VERSION, engramsql_init_c_api};
+use super::entry::{API_VERSION, claim_host, engramsql_init_c_api};
 use super::guard::{Report, guard};
 use super::sys;
 use crate::error::{Error, Result};
@@ -30,10 +30,7 @@ struct Descriptor {
 type Describe = unsafe extern "C" fn(*mut Descriptor) -> i32;
 type RegisterStatic = unsafe extern "C" fn(Describe) -> i32;
 
-/// The C API version behind [`API_VERSION`], as a C string.
-const API_VERSION_C: &CStr = c"v1.5.6";
-
-/// The function table made from the host's symbols.
+/// The function table made from the symbols of the one library that [`claim_host`] let in.
 static TABLE: OnceLock<Box<sys::duckdb_ext_api_v1>> = OnceLock::new();
 
 unsafe extern "C" fn describe(descriptor: *mut Descriptor) -> i32 {
@@ -47,7 +44,7 @@ unsafe extern "C" fn describe(descriptor: *mut Descriptor) -> i32 {
         (*descriptor).version = LAYOUT;
         (*descriptor).name = c"engramsql".as_ptr();
         (*descriptor).extension_version = concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast();
-        (*descriptor).api_version = API_VERSION_C.as_ptr();
+        (*descriptor).api_version = API_VERSION.as_ptr();
         (*descriptor).entry_capi_v1 = Some(engramsql_init_c_api);
     }
     0
@@ -88,7 +85,6 @@ pub unsafe extern "C" fn engramsql_register_static(module: *const c_char) -> *co
 /// # Safety
 /// As for [`engramsql_register_static`].
 unsafe fn register(module: *const c_char) -> Result<()> {
-    debug_assert_eq!(API_VERSION_C.to_str(), Ok(API_VERSION));
     // SAFETY: NOLOAD only looks up a library that is already there; its handle is kept for the life of the process.
     let handle = unsafe {
         if module.is_null() {
@@ -111,17 +107,17 @@ unsafe fn register(module: *const c_char) -> Result<()> {
         return Err(Error::argument("this DuckDB has no static registration (2.0 and later do); use LOAD"));
     }
     // A registration that fails later makes opening any database fail, so everything is looked up before.
-    if TABLE.get().is_none() {
-        // SAFETY: every slot is an optional function pointer, for which zero is None; `find` returns the C API function
-        // of that name from a library that exports the C API.
-        let table = unsafe {
-            let mut table = Box::new(std::mem::zeroed::<sys::duckdb_ext_api_v1>());
-            sys::fill(&mut table, find)
-                .map_err(|missing| Error::argument(format!("this DuckDB does not export {missing}; use LOAD")))?;
-            table
-        };
-        let _ = TABLE.set(table);
-    }
+    // SAFETY: every slot is an optional function pointer, for which zero is None; `find` returns the C API function of
+    // that name from a library that exports the C API.
+    let table = unsafe {
+        let mut table = Box::new(std::mem::zeroed::<sys::duckdb_ext_api_v1>());
+        sys::fill(&mut table, find)
+            .map_err(|missing| Error::argument(format!("this DuckDB does not export {missing}; use LOAD")))?;
+        table
+    };
+    claim_host(table.duckdb_connect.map_or(0, |function| function as usize))?;
+    // Already set: by an earlier registration with the same library.
+    let _ = TABLE.set(table);
     // SAFETY: DuckDB declares this symbol with this type.
     let state = unsafe { std::mem::transmute::<*mut c_void, RegisterStatic>(register)(describe) };
     if state == 0 { Ok(()) } else { Err(Error::argument("DuckDB refused the static registration")) }

@@ -1,13 +1,35 @@
 //! The C API functions this extension uses, in one list.
 //!
-//! Everything else in [`crate::ffi`] imports from here, so the list is complete by construction; the static
-//! registration, which gets no function table from DuckDB, fills one from the same list.
+//! The rest of [`crate::ffi`] gets DuckDB's functions from here alone, and one that is not listed does not compile. The
+//! static registration, which gets no function table from DuckDB, fills one from the same list.
 
-pub use libduckdb_sys::*;
+// Types and constants by name too: a glob would let every function through.
+pub use libduckdb_sys::{
+    DUCKDB_TYPE_DUCKDB_TYPE_ANY, DUCKDB_TYPE_DUCKDB_TYPE_ARRAY, DUCKDB_TYPE_DUCKDB_TYPE_BIGINT,
+    DUCKDB_TYPE_DUCKDB_TYPE_BIGNUM, DUCKDB_TYPE_DUCKDB_TYPE_BIT, DUCKDB_TYPE_DUCKDB_TYPE_BLOB,
+    DUCKDB_TYPE_DUCKDB_TYPE_BOOLEAN, DUCKDB_TYPE_DUCKDB_TYPE_DATE, DUCKDB_TYPE_DUCKDB_TYPE_DECIMAL,
+    DUCKDB_TYPE_DUCKDB_TYPE_DOUBLE, DUCKDB_TYPE_DUCKDB_TYPE_ENUM, DUCKDB_TYPE_DUCKDB_TYPE_FLOAT,
+    DUCKDB_TYPE_DUCKDB_TYPE_HUGEINT, DUCKDB_TYPE_DUCKDB_TYPE_INTEGER, DUCKDB_TYPE_DUCKDB_TYPE_INTEGER_LITERAL,
+    DUCKDB_TYPE_DUCKDB_TYPE_INTERVAL, DUCKDB_TYPE_DUCKDB_TYPE_INVALID, DUCKDB_TYPE_DUCKDB_TYPE_LIST,
+    DUCKDB_TYPE_DUCKDB_TYPE_MAP, DUCKDB_TYPE_DUCKDB_TYPE_SMALLINT, DUCKDB_TYPE_DUCKDB_TYPE_SQLNULL,
+    DUCKDB_TYPE_DUCKDB_TYPE_STRING_LITERAL, DUCKDB_TYPE_DUCKDB_TYPE_STRUCT, DUCKDB_TYPE_DUCKDB_TYPE_TIME,
+    DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP, DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP_MS, DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP_NS,
+    DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP_S, DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP_TZ, DUCKDB_TYPE_DUCKDB_TYPE_TINYINT,
+    DUCKDB_TYPE_DUCKDB_TYPE_UBIGINT, DUCKDB_TYPE_DUCKDB_TYPE_UHUGEINT, DUCKDB_TYPE_DUCKDB_TYPE_UINTEGER,
+    DUCKDB_TYPE_DUCKDB_TYPE_UNION, DUCKDB_TYPE_DUCKDB_TYPE_USMALLINT, DUCKDB_TYPE_DUCKDB_TYPE_UTINYINT,
+    DUCKDB_TYPE_DUCKDB_TYPE_UUID, DUCKDB_TYPE_DUCKDB_TYPE_VARCHAR, DuckDBSuccess, duckdb_bind_info,
+    duckdb_client_context, duckdb_connection, duckdb_data_chunk, duckdb_database, duckdb_expression, duckdb_ext_api_v1,
+    duckdb_extension_access, duckdb_extension_info, duckdb_function_info, duckdb_hugeint, duckdb_init_info,
+    duckdb_list_entry, duckdb_logical_type, duckdb_replacement_scan_info, duckdb_result, duckdb_rs_extension_api_init,
+    duckdb_string_t, duckdb_string_t__bindgen_ty_1, duckdb_string_t__bindgen_ty_1__bindgen_ty_1,
+    duckdb_string_t__bindgen_ty_1__bindgen_ty_2, duckdb_type, duckdb_uhugeint, duckdb_value, duckdb_vector, idx_t,
+};
 use std::ffi::{CStr, c_void};
 
 macro_rules! used {
     ($($name:ident),* $(,)?) => {
+        pub use libduckdb_sys::{$($name),*};
+
         #[expect(clippy::missing_transmute_annotations, reason = "the slot names the type")]
         /// Fills the slots that are used with what `find` returns for each name.
         ///
@@ -79,10 +101,8 @@ used!(
     duckdb_error_data_has_error,
     duckdb_expression_fold,
     duckdb_expression_is_foldable,
-    duckdb_expression_return_type,
     duckdb_free,
     duckdb_function_get_bind_data,
-    duckdb_function_get_extra_info,
     duckdb_function_get_init_data,
     duckdb_function_get_local_init_data,
     duckdb_function_set_error,

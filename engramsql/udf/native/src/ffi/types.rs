@@ -39,8 +39,17 @@ pub enum Type {
     Int(IntType),
     /// BOOLEAN.
     Boolean,
+    /// FLOAT.
+    Float,
     /// DOUBLE.
     Double,
+    /// DECIMAL.
+    Decimal {
+        /// Digits in all.
+        width: u8,
+        /// Digits behind the point.
+        scale: u8,
+    },
     /// VARCHAR.
     Text,
     /// BLOB.
@@ -69,7 +78,9 @@ impl fmt::Display for Type {
             Type::Int(IntType::U64) => f.write_str("UBIGINT"),
             Type::Int(IntType::U128) => f.write_str("UHUGEINT"),
             Type::Boolean => f.write_str("BOOLEAN"),
+            Type::Float => f.write_str("FLOAT"),
             Type::Double => f.write_str("DOUBLE"),
+            Type::Decimal { width, scale } => write!(f, "DECIMAL({width},{scale})"),
             Type::Text => f.write_str("VARCHAR"),
             Type::Blob => f.write_str("BLOB"),
             Type::List(child) => write!(f, "{child}[]"),
@@ -111,6 +122,7 @@ impl Type {
                 // A literal whose width the binder has not chosen yet.
                 DUCKDB_TYPE_DUCKDB_TYPE_INTEGER_LITERAL => Type::Int(IntType::I32),
                 DUCKDB_TYPE_DUCKDB_TYPE_BOOLEAN => Type::Boolean,
+                DUCKDB_TYPE_DUCKDB_TYPE_FLOAT => Type::Float,
                 DUCKDB_TYPE_DUCKDB_TYPE_DOUBLE => Type::Double,
                 DUCKDB_TYPE_DUCKDB_TYPE_VARCHAR | DUCKDB_TYPE_DUCKDB_TYPE_STRING_LITERAL => Type::Text,
                 DUCKDB_TYPE_DUCKDB_TYPE_BLOB => Type::Blob,
@@ -122,7 +134,7 @@ impl Type {
                     usize::try_from(duckdb_array_type_array_size(raw)).unwrap_or(usize::MAX),
                 ),
                 DUCKDB_TYPE_DUCKDB_TYPE_DECIMAL => {
-                    Type::Other(format!("DECIMAL({},{})", duckdb_decimal_width(raw), duckdb_decimal_scale(raw)))
+                    Type::Decimal { width: duckdb_decimal_width(raw), scale: duckdb_decimal_scale(raw) }
                 }
                 id => Type::Other(simple_name(id).into()),
             }
@@ -132,7 +144,6 @@ impl Type {
 
 fn simple_name(id: duckdb_type) -> &'static str {
     match id {
-        DUCKDB_TYPE_DUCKDB_TYPE_FLOAT => "FLOAT",
         DUCKDB_TYPE_DUCKDB_TYPE_DATE => "DATE",
         DUCKDB_TYPE_DUCKDB_TYPE_TIME => "TIME",
         DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP

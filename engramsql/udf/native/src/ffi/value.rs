@@ -1,8 +1,9 @@
 //! Single values: constants and parameters.
 
 use super::input::Vector;
+use super::show::shorten;
 use super::sys::*;
-use super::types::{LogicalType, Type};
+use super::types::Type;
 use crate::error::{Error, Result};
 use std::ffi::CStr;
 
@@ -111,10 +112,7 @@ impl std::fmt::Display for Value {
             duckdb_free(raw.cast());
             text
         };
-        match text.char_indices().nth(60) {
-            None => f.write_str(&text),
-            Some((end, _)) => write!(f, "{}...", &text[..end]),
-        }
+        f.write_str(&shorten(text))
     }
 }
 
@@ -154,13 +152,4 @@ pub(super) unsafe fn fold(context: duckdb_client_context, expression: duckdb_exp
         // An expression that fails to fold fails again, with its own message, when it runs.
         if failed { None } else { value }
     }
-}
-
-/// Type of an expression.
-///
-/// # Safety
-/// `expression` is live.
-pub(super) unsafe fn type_of(expression: duckdb_expression) -> Type {
-    // SAFETY: live by contract; the type is freed by LogicalType.
-    unsafe { LogicalType(duckdb_expression_return_type(expression)).describe() }
 }

@@ -1,34 +1,38 @@
 //! `engram_decode(blob, format [, scale])`: stored bytes to float32.
 
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type};
+use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
 use engram_engine::catalog::Session;
-use engram_engine::format::ValueFormat;
+use engram_engine::format::{Decoder, ValueFormat};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The scalar function.
 pub struct Decode;
 
-/// The format of the last row and what it was made from.
+/// The formats met so far, and scratch memory.
 #[derive(Default)]
 pub struct Local {
-    last: Option<(String, Option<f64>, ValueFormat)>,
-    /// Row, format and elements of the rows that are not NULL.
-    plan: Vec<(usize, ValueFormat, Range<usize>)>,
+    /// What each was made from. Making one builds a table of 256 products, which costs more than decoding a short row.
+    decoders: Vec<(String, Option<u64>, Decoder)>,
+    /// Row, decoder and elements of the rows that are not NULL.
+    plan: Vec<(usize, usize, Range<usize>)>,
 }
 
 impl Local {
-    fn format(&mut self, name: &str, scale: Option<f64>) -> Result<ValueFormat> {
-        if let Some((last, at, format)) = &self.last
-            && last == name
-            && at.map(f64::to_bits) == scale.map(f64::to_bits)
-        {
-            return Ok(*format);
+    /// Formats kept: a query has one, but scales may come from a column.
+    const MOST: usize = 64;
+
+    /// Number of the decoder of a format.
+    fn decoder(&mut self, name: &str, scale: Option<f64>) -> Result<usize> {
+        let bits = scale.map(f64::to_bits);
+        let known = self.decoders.iter().rposition(|(known, at, _)| *at == bits && known == name);
+        if let Some(known) = known {
+            return Ok(known);
         }
         let format = ValueFormat::from_name(name, scale.map(|scale| scale as f32))?;
-        self.last = Some((name.to_owned(), scale, format));
-        Ok(format)
+        self.decoders.push((name.to_owned(), bits, Decoder::new(format)));
+        Ok(self.decoders.len() - 1)
     }
 }
 
@@ -44,22 +48,8 @@ impl Scalar for Decode {
             .to_vec()
     }
 
-    fn bind(_session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<()> {
-        let mut local = Local::default();
-        if let Some(value) = arguments.constant(1)
-            && let Some(name) = value.text("format")?
-        {
-            // A wrong constant fails when the statement is prepared. A scale that is no constant, or that
-            // DuckDB has not converted yet (1.5 binds before it converts), is checked when it runs.
-            if arguments.len() < 3 {
-                local.format(&name, None)?;
-            } else if let Some(scale) = arguments.constant(2)
-                && *scale.ty() == Type::Double
-                && let Some(scale) = scale.double("scale")?
-            {
-                local.format(&name, Some(scale))?;
-            }
-        }
+    fn bind(_session: &Arc<Session>, _arguments: &ScalarArguments<'_>) -> Result<()> {
+        // Format and scale may well be subqueries over `engram_tables()`, so they are first looked at when it runs.
         Ok(())
     }
 
@@ -82,6 +72,9 @@ impl Scalar for Decode {
         };
         let mut plan = std::mem::take(&mut local.plan);
         plan.clear();
+        if local.decoders.len() > Local::MOST {
+            local.decoders.clear();
+        }
         let mut total = 0;
         for row in 0..rows {
             if blobs.is_null(row) || names.is_null(row) || scales.as_ref().is_some_and(|scales| scales.is_null(row)) {
@@ -89,15 +82,16 @@ impl Scalar for Decode {
                 continue;
             }
             let scale = scales.as_ref().map(|scales| scales.double(row));
-            let format = local.format(names.text(row)?, scale)?;
-            let len = blobs.bytes(row).len();
-            let dim = format.dim_of_bytes(len)?;
-            plan.push((row, format, total..total + dim));
+            let decoder = local.decoder(names.text(row)?, scale)?;
+            let dim = local.decoders[decoder].2.format().dim_of_bytes(blobs.bytes(row).len())?;
+            plan.push((row, decoder, total..total + dim));
             total += dim;
         }
         let out = output.list_elements(total)?;
-        for (row, format, at) in &plan {
-            format.decode_row(blobs.bytes(*row), &mut out[at.clone()]);
+        for (row, decoder, at) in &plan {
+            let decoder = &local.decoders[*decoder].2;
+            let (values, scales) = blobs.bytes(*row).split_at(decoder.format().value_bytes(at.len()));
+            decoder.decode(values, scales, &mut out[at.clone()]);
         }
         let entries = output.values::<ListEntry>(rows);
         entries.fill(ListEntry { offset: 0, length: 0 });

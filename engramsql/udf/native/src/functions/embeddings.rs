@@ -11,6 +11,10 @@ use engram_engine::spec::Sequence;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Bytes of the floats of one chunk. A token's e_t is `heads * dim` floats, so a full chunk could reach 100 MB; this is
+/// still enough rows per engine call for its cost not to matter.
+const CHUNK_BYTES: usize = 8 << 20;
+
 /// The table function.
 pub struct Embeddings;
 
@@ -65,7 +69,8 @@ impl TableFunction for Embeddings {
 
     fn call(bound: &Bound, global: &Global, _local: &mut (), output: &mut OutChunk<'_>) -> Result<()> {
         let start = global.next.load(Ordering::Relaxed);
-        let rows = start..bound.tokens.len().min(start + output.capacity());
+        let most = rows_per_chunk(global.table.dim().unwrap_or(0) * bound.heads, output.capacity());
+        let rows = start..bound.tokens.len().min(start + most);
         global.next.store(rows.end, Ordering::Relaxed);
         let len = rows.len();
         let table = &global.table;
@@ -87,5 +92,21 @@ impl TableFunction for Embeddings {
         })?;
         output.set_len(len);
         Ok(())
+    }
+}
+
+/// Rows of `size` floats in one chunk of at most `capacity` rows.
+fn rows_per_chunk(size: usize, capacity: usize) -> usize {
+    (CHUNK_BYTES / size_of::<f32>()).checked_div(size).unwrap_or(capacity).clamp(1, capacity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows_per_chunk;
+
+    #[test]
+    fn a_chunk_stays_near_8_mb() {
+        let rows = [0, 1, 1024, 16 * 768, 1 << 22].map(|size| rows_per_chunk(size, 2048));
+        assert_eq!(rows, [2048, 2048, 2048, 170, 1]);
     }
 }

@@ -1,6 +1,7 @@
 //! `engram_fetch(table, rowids)`: one row per id, in the order given.
 
 use super::ids;
+use super::scratch::grown;
 use super::tables::Pinned;
 use super::write;
 use crate::error::Result;
@@ -95,18 +96,13 @@ impl TableFunction for Fetch {
                     None => (0..len).for_each(|row| vector.set_null(row)),
                 },
                 2 => {
-                    let mut heads = ids.iter().map(|&id| head(table, id));
+                    let mut ids = ids.iter().copied();
                     let mut nulls = nulls.iter().peekable();
-                    for row in 0..len {
-                        let value = match nulls.next_if(|&&null| null == start + row) {
-                            Some(_) => None,
-                            None => heads.next().flatten(),
-                        };
-                        match value {
-                            Some(value) => vector.values::<i32>(len)[row] = value,
-                            None => vector.set_null(row),
-                        }
-                    }
+                    let each = (0..len).map(|row| match nulls.next_if(|&&null| null == start + row) {
+                        Some(_) => None,
+                        None => ids.next(),
+                    });
+                    write::heads(vector, table, each);
                 }
                 3 if nulls.is_empty() => vector.values::<i64>(len).copy_from_slice(ids),
                 3 => scatter(ids, nulls, start, len, vector, |vector, row, id| {
@@ -147,19 +143,6 @@ impl TableFunction for Fetch {
     }
 }
 
-/// Head of a row id, as SQL shows it.
-pub fn head(table: &Table, id: i64) -> Option<i32> {
-    table.head_of(u64::try_from(id).ok()?).and_then(|head| i32::try_from(head).ok())
-}
-
-/// The first `len` elements, more of them if there are too few.
-pub fn grown<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
-    if buffer.len() < len {
-        buffer.resize(len, T::default());
-    }
-    &mut buffer[..len]
-}
-
 /// Rows of a chunk (counted from its start) that are not NULL.
 fn present(nulls: &[usize], start: usize, len: usize) -> impl Iterator<Item = usize> {
     let mut nulls = nulls.iter().peekable();
@@ -187,11 +170,11 @@ impl Wanted {
         let mut wanted = Wanted::default();
         let nested = match value.ty().element() {
             Some(element) if element.element().is_some() => {
-                ids::check_list(ids::ROW_IDS, element, Some(value))?;
+                ids::check_list(ids::ROW_IDS, element, value)?;
                 true
             }
             _ => {
-                ids::check_list(ids::ROW_IDS, value.ty(), Some(value))?;
+                ids::check_list(ids::ROW_IDS, value.ty(), value)?;
                 false
             }
         };

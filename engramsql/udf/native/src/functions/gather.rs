@@ -63,7 +63,7 @@ impl Gather {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         let (names, values) = (input.column(0)?, input.column(1)?);
-        ids::check_integer(ids::ROW_IDS, values.ty(), None)?;
+        ids::check_integers(ids::ROW_IDS, &values)?;
         self.start();
         if matches!(argument, TableArgument::Constant(_)) {
             return self.append(0, &values, 0..input.len(), output);
@@ -119,7 +119,7 @@ impl Gather {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         let (names, lists) = (input.column(0)?, input.column(1)?);
-        ids::check_list(ids::ROW_IDS, lists.ty(), None)?;
+        ids::check_lists(ids::ROW_IDS, &lists)?;
         self.start();
         if *lists.ty() == Type::Null {
             (0..input.len()).for_each(|row| output.set_null(row));

@@ -17,27 +17,41 @@ fn is_integer(ty: &Type) -> bool {
     matches!(ty, Type::Int(_) | Type::Null | Type::Unresolved)
 }
 
-/// An integer argument: any integer type, or NULL.
-pub fn check_integer(what: &str, ty: &Type, value: Option<&Value>) -> Result<()> {
-    if is_integer(ty) {
+/// An integer argument of a scalar function: any integer type, or NULL.
+pub fn check_integers(what: &str, column: &Vector<'_>) -> Result<()> {
+    if is_integer(column.ty()) {
         return Ok(());
     }
-    Err(refusal(what, "integers", ty, value))
+    Err(refusal(what, "integers", column.ty(), column.ty(), column.first_shown()))
 }
 
-/// A list argument: elements of any integer type, or NULL.
-pub fn check_list(what: &str, ty: &Type, value: Option<&Value>) -> Result<()> {
+/// A list argument of a scalar function: elements of any integer type, or NULL.
+pub fn check_lists(what: &str, column: &Vector<'_>) -> Result<()> {
+    match list_fault(column.ty()) {
+        None => Ok(()),
+        Some((wanted, got)) => Err(refusal(what, wanted, got, column.ty(), column.first_shown())),
+    }
+}
+
+/// A list argument of a table function, of type `ty`: `value`'s own, or its elements'.
+pub fn check_list(what: &str, ty: &Type, value: &Value) -> Result<()> {
     // An untyped NULL reaches a table function of DuckDB 1.5 as INTEGER.
-    if value.is_some_and(Value::is_null) {
+    if value.is_null() {
         return Ok(());
     }
-    match ty {
-        Type::Null | Type::Unresolved => Ok(()),
-        _ => match ty.element() {
-            Some(element) if is_integer(element) => Ok(()),
-            Some(element) if element.element().is_none() => Err(refusal(what, "integers", element, value)),
-            _ => Err(refusal(what, "a list of integers", ty, value)),
-        },
+    match list_fault(ty) {
+        None => Ok(()),
+        Some((wanted, got)) => Err(refusal(what, wanted, got, value.ty(), Some(value.to_string()))),
+    }
+}
+
+/// What a type that is no list of integers should be, and the part of it that is not.
+fn list_fault(ty: &Type) -> Option<(&'static str, &Type)> {
+    match (ty, ty.element()) {
+        (Type::Null | Type::Unresolved, _) => None,
+        (_, Some(element)) if is_integer(element) => None,
+        (_, Some(element)) if element.element().is_none() => Some(("integers", element)),
+        _ => Some(("a list of integers", ty)),
     }
 }
 
@@ -45,13 +59,12 @@ fn singular(what: &str) -> &str {
     what.strip_suffix('s').unwrap_or(what)
 }
 
-fn refusal(what: &str, wanted: &str, ty: &Type, value: Option<&Value>) -> Error {
-    Error::argument(match value {
-        Some(value) if value.ty() == ty => {
-            format!("{what} must be {wanted}, got {ty} {value}")
-        }
-        Some(value) => format!("{what} must be {wanted}, got {ty} in {value}"),
-        None => format!("{what} must be {wanted}, got {ty}"),
+/// `got` is `whole` or a part of it; `shown` is a value of type `whole`.
+fn refusal(what: &str, wanted: &str, got: &Type, whole: &Type, shown: Option<String>) -> Error {
+    Error::argument(match shown {
+        Some(value) if got == whole => format!("{what} must be {wanted}, got {got} {value}"),
+        Some(value) => format!("{what} must be {wanted}, got {got} in {value}"),
+        None => format!("{what} must be {wanted}, got {got}"),
     })
 }
 
@@ -96,7 +109,7 @@ pub fn append_tokens(
 
 /// The token ids of a list value; empty for NULL.
 pub fn tokens_of(what: &str, value: &Value, vocab_size: u64) -> Result<Vec<i64>> {
-    check_list(what, value.ty(), Some(value))?;
+    check_list(what, value.ty(), value)?;
     let mut out = Vec::new();
     if let Some(vector) = value.vector()
         && !vector.is_null(0)

@@ -135,7 +135,7 @@ fn write(vector: &mut OutVector<'_>, column: Column, row: usize, rows: usize, ce
             Ok(value) => vector.values::<i32>(rows)[row] = value,
             Err(_) => vector.set_null(row),
         },
-        (Cell::Boolean(value), Column::Boolean) => vector.values::<bool>(rows)[row] = *value,
+        (Cell::Boolean(value), Column::Boolean) => vector.values::<u8>(rows)[row] = u8::from(*value),
         (Cell::Text(value), Column::Text) => vector.assign(row, value.as_bytes()),
         (Cell::Null, _) => vector.set_null(row),
         (cell, column) => panic!("{cell:?} in a {column:?} column"),

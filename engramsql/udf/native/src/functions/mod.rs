@@ -13,6 +13,7 @@ mod registry;
 mod rowids;
 mod scalars;
 mod scan;
+mod scratch;
 mod tables;
 mod write;
 
@@ -22,11 +23,11 @@ use listing::Listed;
 
 /// Registers every function in the database that is loading the extension.
 pub fn register(registrar: &Registrar) -> Result<()> {
-    registrar.scalar::<rowids::RowIds>()?;
-    registrar.scalar::<rowids::RowIdsWithHistory>()?;
+    registrar.scalar::<rowids::Sequences<rowids::RowIds>>()?;
+    registrar.scalar::<rowids::Sequences<rowids::WithHistory>>()?;
     registrar.scalar::<scalars::Row>()?;
-    registrar.scalar::<scalars::VectorOf>()?;
-    registrar.scalar::<scalars::EmbeddingOf>()?;
+    registrar.scalar::<scalars::Vectors<scalars::OfRow>>()?;
+    registrar.scalar::<scalars::Vectors<scalars::OfRows>>()?;
     registrar.scalar::<decode::Decode>()?;
 
     registrar.table::<fetch::Fetch>()?;

@@ -6,19 +6,21 @@ use crate::error::Result;
 use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector};
 use engram_engine::catalog::Session;
 use engram_engine::spec::{Sequence, Spec};
-use std::sync::{Arc, OnceLock};
+use std::marker::PhantomData;
+use std::sync::Arc;
 
-/// `rowids_for_seq(tokens)`, `(table, tokens)`, `(table, tokens, history)`.
-pub struct RowIds;
-
-/// `rowids_for_seq_with_history(table, history, tokens)`.
-pub struct RowIdsWithHistory;
-
-/// Which argument is what.
+/// Where the spec comes from, and which argument is what.
 pub struct Bound {
-    table: Option<TableArgument>,
+    source: Source,
     tokens: usize,
     history: Option<usize>,
+}
+
+enum Source {
+    /// No table given.
+    Released(Spec),
+    /// The first argument's table.
+    Table(TableArgument),
 }
 
 /// Tables and scratch memory of one thread.
@@ -28,62 +30,75 @@ pub struct Local {
     history: Vec<i64>,
 }
 
-impl Scalar for RowIds {
+/// A function from tokens to row ids: its name and the order of its arguments.
+pub trait Form: 'static {
+    /// SQL name.
+    const NAME: &'static str;
+    /// Parameters of every signature.
+    const SIGNATURES: &'static [&'static [Parameter]];
+    /// Places of table, tokens and history among `count` arguments.
+    fn places(count: usize) -> (Option<usize>, usize, Option<usize>);
+}
+
+/// `rowids_for_seq(tokens)`, `(table, tokens)`, `(table, tokens, history)`.
+pub struct RowIds;
+
+impl Form for RowIds {
     const NAME: &'static str = "rowids_for_seq";
-    type Bound = Bound;
-    type Local = Local;
+    const SIGNATURES: &'static [&'static [Parameter]] =
+        &[&[Parameter::Any], &[Parameter::Text, Parameter::Any], &[Parameter::Text, Parameter::Any, Parameter::Any]];
 
-    fn overloads() -> Vec<Overload> {
-        [
-            &[Parameter::Any] as &[_],
-            &[Parameter::Text, Parameter::Any],
-            &[Parameter::Text, Parameter::Any, Parameter::Any],
-        ]
-        .map(|parameters| Overload { parameters, result: Column::BigIntListList })
-        .to_vec()
-    }
-
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<Bound> {
-        match arguments.len() {
-            1 => bind(session, arguments, None, 0, None),
-            2 => bind(session, arguments, Some(0), 1, None),
-            _ => bind(session, arguments, Some(0), 1, Some(2)),
+    fn places(count: usize) -> (Option<usize>, usize, Option<usize>) {
+        match count {
+            1 => (None, 0, None),
+            2 => (Some(0), 1, None),
+            _ => (Some(0), 1, Some(2)),
         }
     }
+}
 
-    fn init(session: &Arc<Session>, bound: &Bound) -> Result<Local> {
-        init(session, bound)
-    }
+/// `rowids_for_seq_with_history(table, history, tokens)`.
+pub struct WithHistory;
 
-    fn call(
-        session: &Arc<Session>,
-        bound: &Bound,
-        local: &mut Local,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
-        call(session, bound, local, input, output)
+impl Form for WithHistory {
+    const NAME: &'static str = "rowids_for_seq_with_history";
+    const SIGNATURES: &'static [&'static [Parameter]] = &[&[Parameter::Text, Parameter::Any, Parameter::Any]];
+
+    fn places(_count: usize) -> (Option<usize>, usize, Option<usize>) {
+        (Some(0), 2, Some(1))
     }
 }
 
-impl Scalar for RowIdsWithHistory {
-    const NAME: &'static str = "rowids_for_seq_with_history";
+/// The scalar function of a [`Form`].
+pub struct Sequences<F>(PhantomData<F>);
+
+impl<F: Form> Scalar for Sequences<F> {
+    const NAME: &'static str = F::NAME;
     type Bound = Bound;
     type Local = Local;
 
     fn overloads() -> Vec<Overload> {
-        vec![Overload {
-            parameters: &[Parameter::Text, Parameter::Any, Parameter::Any],
-            result: Column::BigIntListList,
-        }]
+        F::SIGNATURES.iter().map(|parameters| Overload { parameters, result: Column::BigIntListList }).collect()
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<Bound> {
-        bind(session, arguments, Some(0), 2, Some(1))
+        let (table, tokens, history) = F::places(arguments.len());
+        let Some(index) = table else {
+            return Ok(Bound { source: Source::Released(Spec::released_qwen_ple()?), tokens, history });
+        };
+        let argument = TableArgument::bind(session, arguments, index)?;
+        if let TableArgument::Constant(name) = &argument {
+            session.table(name)?.require_spec()?;
+        }
+        Ok(Bound { source: Source::Table(argument), tokens, history })
     }
 
     fn init(session: &Arc<Session>, bound: &Bound) -> Result<Local> {
-        init(session, bound)
+        let resolver = match &bound.source {
+            Source::Table(argument) => argument.resolve(session)?,
+            Source::Released(_) => Resolver::default(),
+        };
+        Ok(Local { resolver, tokens: Vec::new(), history: Vec::new() })
     }
 
     fn call(
@@ -95,46 +110,6 @@ impl Scalar for RowIdsWithHistory {
     ) -> Result<()> {
         call(session, bound, local, input, output)
     }
-}
-
-fn bind(
-    session: &Session,
-    arguments: &ScalarArguments<'_>,
-    table: Option<usize>,
-    tokens: usize,
-    history: Option<usize>,
-) -> Result<Bound> {
-    let check = |what, index| {
-        let value = arguments.constant(index);
-        ids::check_list(what, &arguments.ty(index), value.as_ref())
-    };
-    check(ids::TOKENS, tokens)?;
-    if let Some(index) = history {
-        check(ids::HISTORY, index)?;
-    }
-    let table = match table {
-        Some(index) => Some(TableArgument::bind(session, arguments, index)?),
-        None => None,
-    };
-    if let Some(TableArgument::Constant(name)) = &table {
-        session.table(name)?.require_spec()?;
-    }
-    Ok(Bound { table, tokens, history })
-}
-
-fn init(session: &Session, bound: &Bound) -> Result<Local> {
-    let none = TableArgument::PerRow;
-    let table = bound.table.as_ref().unwrap_or(&none);
-    Ok(Local { resolver: table.resolve(session)?, tokens: Vec::new(), history: Vec::new() })
-}
-
-/// The released spec; deriving its primes takes long enough to do it once.
-fn released() -> Result<&'static Spec> {
-    static SPEC: OnceLock<Spec> = OnceLock::new();
-    if SPEC.get().is_none() {
-        let _ = SPEC.set(Spec::released_qwen_ple()?);
-    }
-    SPEC.get().ok_or_else(|| crate::error::Error::argument("the released spec is unavailable"))
 }
 
 /// A list argument and its elements; `None` if every row is NULL.
@@ -166,17 +141,17 @@ fn call(
 ) -> Result<()> {
     let rows = input.len();
     let token_lists = input.column(bound.tokens)?;
-    ids::check_list(ids::TOKENS, token_lists.ty(), None)?;
+    ids::check_lists(ids::TOKENS, &token_lists)?;
     let history_lists = match bound.history {
         Some(index) => Some(input.column(index)?),
         None => None,
     };
     if let Some(history) = &history_lists {
-        ids::check_list(ids::HISTORY, history.ty(), None)?;
+        ids::check_lists(ids::HISTORY, history)?;
     }
-    let names = match bound.table {
-        Some(_) => Some(input.column(0)?),
-        None => None,
+    let names = match &bound.source {
+        Source::Table(argument) => Some((argument, input.column(0)?)),
+        Source::Released(_) => None,
     };
     let tokens = Lists::new(&token_lists);
     let history = history_lists.as_ref().map(Lists::new);
@@ -190,9 +165,9 @@ fn call(
             output.set_null(row);
             continue;
         };
-        let table = match (&bound.table, &names) {
-            (Some(argument), Some(names)) => local.resolver.of_row(session, argument, names, row)?,
-            _ => 0,
+        let table = match &names {
+            Some((argument, names)) => local.resolver.of_row(session, argument, names, row)?,
+            None => 0,
         };
         let heads = spec_at(bound, &local.resolver, table)?.heads();
         let len = tokens.range(row).len();
@@ -235,9 +210,9 @@ fn call(
     Ok(())
 }
 
-fn spec_at<'a>(bound: &Bound, resolver: &'a Resolver, table: usize) -> Result<&'a Spec> {
-    match bound.table {
-        Some(_) => Ok(resolver.table(table).require_spec()?),
-        None => released(),
+fn spec_at<'a>(bound: &'a Bound, resolver: &'a Resolver, table: usize) -> Result<&'a Spec> {
+    match &bound.source {
+        Source::Table(_) => Ok(resolver.table(table).require_spec()?),
+        Source::Released(spec) => Ok(spec),
     }
 }

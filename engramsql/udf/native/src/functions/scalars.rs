@@ -1,11 +1,12 @@
 //! `engram_row`, `engram_vector`, `engram_e_t`: rows by id, as scalar functions.
 
 use super::gather::Gather;
-use super::ids;
+use super::scratch::grown;
 use super::tables::TableArgument;
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
 use engram_engine::catalog::Session;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 const TABLE_AND_IDS: &[Parameter] = &[Parameter::Text, Parameter::Any];
@@ -30,7 +31,7 @@ impl Scalar for Row {
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        bind_id(session, arguments)
+        TableArgument::bind(session, arguments, 0)
     }
 
     fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<RowLocal> {
@@ -49,10 +50,7 @@ impl Scalar for Row {
         for (table, batch) in gather.batches() {
             let width = table.row_bytes();
             let total = width * batch.ids.len();
-            if bytes.len() < total {
-                bytes.resize(total, 0);
-            }
-            let buffer = &mut bytes[..total];
+            let buffer = grown(bytes, total);
             table.fetch_into(&batch.ids, buffer)?;
             output.assign_parts(buffer, batch.rows.iter().map(|(row, at)| (*row, at.start * width..at.end * width)));
         }
@@ -60,45 +58,38 @@ impl Scalar for Row {
     }
 }
 
+/// A function that decodes the rows its second argument names.
+pub trait Decoded: 'static {
+    /// SQL name.
+    const NAME: &'static str;
+    /// Collects the ids of a chunk.
+    const COLLECT: Collect;
+}
+
+/// A method of [`Gather`] that collects the ids of a chunk.
+type Collect = fn(&mut Gather, &Session, &TableArgument, &Chunk<'_>, &mut OutVector<'_>) -> Result<()>;
+
 /// `engram_vector(table, rowid)`.
-pub struct VectorOf;
+pub struct OfRow;
 
-impl Scalar for VectorOf {
+impl Decoded for OfRow {
     const NAME: &'static str = "engram_vector";
-    type Bound = TableArgument;
-    type Local = Gather;
-
-    fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: TABLE_AND_IDS, result: Column::FloatList }]
-    }
-
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        let bound = bind_id(session, arguments)?;
-        needs_format(session, &bound)?;
-        Ok(bound)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Gather> {
-        Gather::new(session, bound)
-    }
-
-    fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        gather: &mut Gather,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
-        gather.ids(session, bound, input, output)?;
-        decode(gather, input.len(), output)
-    }
+    const COLLECT: Collect = Gather::ids;
 }
 
 /// `engram_e_t(table, rowids)`.
-pub struct EmbeddingOf;
+pub struct OfRows;
 
-impl Scalar for EmbeddingOf {
+impl Decoded for OfRows {
     const NAME: &'static str = "engram_e_t";
+    const COLLECT: Collect = Gather::lists;
+}
+
+/// `engram_vector` and `engram_e_t`: the values of one row, or of several in one list.
+pub struct Vectors<F>(PhantomData<F>);
+
+impl<F: Decoded> Scalar for Vectors<F> {
+    const NAME: &'static str = F::NAME;
     type Bound = TableArgument;
     type Local = Gather;
 
@@ -107,7 +98,6 @@ impl Scalar for EmbeddingOf {
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        ids::check_list(ids::ROW_IDS, &arguments.ty(1), arguments.constant(1).as_ref())?;
         let bound = TableArgument::bind(session, arguments, 0)?;
         needs_format(session, &bound)?;
         Ok(bound)
@@ -124,15 +114,9 @@ impl Scalar for EmbeddingOf {
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        gather.lists(session, bound, input, output)?;
+        F::COLLECT(gather, session, bound, input, output)?;
         decode(gather, input.len(), output)
     }
-}
-
-fn bind_id(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-    let ty = arguments.ty(1);
-    ids::check_integer(ids::ROW_IDS, &ty, arguments.constant(1).as_ref())?;
-    TableArgument::bind(session, arguments, 0)
 }
 
 fn needs_format(session: &Session, bound: &TableArgument) -> Result<()> {

@@ -1,6 +1,6 @@
 //! `engram_scan(table [, first, count])`: rows in id order, read by several threads.
 
-use super::fetch::{grown, head};
+use super::scratch::grown;
 use super::tables::Pinned;
 use super::write;
 use crate::error::{Error, Result};
@@ -86,7 +86,7 @@ impl TableFunction for Scan {
         output.each(|column, vector| {
             match column {
                 0 => vector.values::<i64>(len).copy_from_slice(ids),
-                1 => write::optional_integers(vector, len, |row| head(table, ids[row])),
+                1 => write::heads(vector, table, ids.iter().copied().map(Some)),
                 2 => {
                     let dim = table.require_dim()?;
                     write::floats(vector, bound.embedding, len, dim, |out| Ok(table.vectors_into(ids, out)?))?;

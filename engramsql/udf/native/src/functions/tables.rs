@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use crate::ffi::{ScalarArguments, Type, Vector};
 use engram_engine::Table;
-use engram_engine::catalog::Session;
+use engram_engine::catalog::{Session, SpecConstants};
+use engram_engine::spec::Spec;
 use std::sync::Arc;
 
 /// A table that a prepared statement refers to.
@@ -24,16 +25,11 @@ impl Pinned {
         &self.table
     }
 
-    /// The table now. A prepared statement may run after its table was registered anew; its columns and checks then
-    /// no longer hold.
+    /// The table now. A prepared statement may run after its table was registered anew; its columns, its checks and
+    /// the row ids derived from its tokens then no longer hold.
     pub fn current(&self, session: &Session) -> Result<Arc<Table>> {
         let now = session.table(&self.name)?;
-        let same = Arc::ptr_eq(&now, &self.table)
-            || (now.rows() == self.table.rows()
-                && now.row_bytes() == self.table.row_bytes()
-                && now.dim() == self.table.dim()
-                && now.spec().map(|spec| spec.heads()) == self.table.spec().map(|s| s.heads()));
-        if same {
+        if Arc::ptr_eq(&now, &self.table) || same_meaning(&now, &self.table) {
             Ok(now)
         } else {
             Err(Error::argument(format!(
@@ -42,6 +38,29 @@ impl Pinned {
             )))
         }
     }
+}
+
+/// Whether what was derived from one table holds for the other. Where the rows lie may differ: an open table is looked
+/// up again, and a table whose files moved is opened again.
+fn same_meaning(a: &Table, b: &Table) -> bool {
+    (a.rows(), a.row_bytes(), a.dim(), a.layer()) == (b.rows(), b.row_bytes(), b.dim(), b.layer())
+        && a.format() == b.format()
+        && match (a.spec(), b.spec()) {
+            (None, None) => true,
+            (Some(a), Some(b)) => same_rowids(a, b),
+            _ => false,
+        }
+}
+
+/// Whether both specs give every sequence the same row ids.
+fn same_rowids(a: &Spec, b: &Spec) -> bool {
+    let special = |spec: &Spec| (spec.eos_token(), spec.pad_token(), spec.dead_token(), spec.history_len());
+    let same_map = match (a.token_map(), b.token_map()) {
+        (None, None) => true,
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
+        _ => false,
+    };
+    SpecConstants::of(a) == SpecConstants::of(b) && special(a) == special(b) && same_map
 }
 
 /// The table argument of a scalar function.
@@ -55,7 +74,7 @@ pub enum TableArgument {
 impl TableArgument {
     /// Looks at argument `index`; a constant name that is unknown fails here.
     pub fn bind(session: &Session, arguments: &ScalarArguments<'_>, index: usize) -> Result<TableArgument> {
-        let Some(value) = arguments.constant(index) else {
+        let Some(value) = arguments.constant(index)? else {
             return Ok(TableArgument::PerRow);
         };
         match value.text("table")? {
@@ -70,7 +89,7 @@ impl TableArgument {
 
     /// Resolves a constant name for one execution.
     pub fn resolve(&self, session: &Session) -> Result<Resolver> {
-        let mut resolver = Resolver { seen: Vec::new() };
+        let mut resolver = Resolver::default();
         if let TableArgument::Constant(name) = self {
             resolver.seen.push((name.clone(), session.table(name)?));
         }
@@ -79,6 +98,7 @@ impl TableArgument {
 }
 
 /// Tables of one execution by name; each is looked up once.
+#[derive(Default)]
 pub struct Resolver {
     seen: Vec<(String, Arc<Table>)>,
 }

@@ -1,7 +1,8 @@
-//! Writing vectors of floats and optional integers.
+//! Writing vectors of floats and heads.
 
 use crate::error::Result;
 use crate::ffi::{Column, ListEntry, OutVector};
+use engram_engine::Table;
 
 /// Largest size of a DuckDB array type.
 const MAX_ARRAY: usize = 100_000;
@@ -32,11 +33,13 @@ pub fn floats(
     Ok(())
 }
 
-/// Writes one integer per row, NULL for `None`.
-pub fn optional_integers(output: &mut OutVector<'_>, rows: usize, value: impl Fn(usize) -> Option<i32>) {
-    for row in 0..rows {
-        match value(row) {
-            Some(value) => output.values::<i32>(rows)[row] = value,
+/// Writes the head of each id as INTEGER; NULL where the id is NULL or no head reaches it.
+pub fn heads(output: &mut OutVector<'_>, table: &Table, ids: impl ExactSizeIterator<Item = Option<i64>>) {
+    let rows = ids.len();
+    for (row, id) in ids.enumerate() {
+        let head = id.and_then(|id| table.head_of(u64::try_from(id).ok()?)).and_then(|head| i32::try_from(head).ok());
+        match head {
+            Some(head) => output.values::<i32>(rows)[row] = head,
             None => output.set_null(row),
         }
     }
