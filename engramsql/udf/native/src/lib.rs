@@ -1,6 +1,6 @@
 //! DuckDB extension over the engine: SQL functions over n-gram memory tables.
 //!
-//! [`functions`] holds one module per topic and no `unsafe`; [`ffi`] is the only place that touches DuckDB's C API.
+//! `functions` holds one module per topic and no `unsafe`; `ffi` is the only place that touches DuckDB's C API.
 //! Every callback runs under one guard, so neither an error nor a panic crosses the boundary as anything but an SQL
 //! error. Each database instance has its own [`engram_engine::catalog::Session`].
 

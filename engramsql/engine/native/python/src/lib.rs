@@ -1,7 +1,7 @@
 //! PyO3 skin over the engine: the module `engramsql.engine._native`.
 //!
-//! Nothing is computed here. An entry turns Python arguments into slices ([`ids`], [`output`]), releases the
-//! interpreter while the engine works, and turns an engine error into an exception ([`errors`]). Every entry runs inside
+//! Nothing is computed here. An entry turns Python arguments into slices (`ids`, `output`), releases the
+//! interpreter while the engine works, and turns an engine error into an exception (`errors`). Every entry runs inside
 //! [`guard::guard`], so that a panic becomes `engramsql.errors.InternalError`.
 
 mod decode;

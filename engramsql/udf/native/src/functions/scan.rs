@@ -71,7 +71,8 @@ impl TableFunction for Scan {
     }
 
     fn call(bound: &Bound, global: &Global, local: &mut Local, output: &mut OutChunk<'_>) -> Result<()> {
-        if local.at == local.end {
+        let fresh = local.at == local.end;
+        if fresh {
             let next = global.next.fetch_add(BLOCK, Ordering::Relaxed);
             local.at = next.min(bound.end);
             local.end = next.saturating_add(BLOCK).min(bound.end);
@@ -83,15 +84,25 @@ impl TableFunction for Scan {
         // Row ids fit int64: a table's rows do, as its bytes do.
         local.ids.extend((first..first + len as u64).map(|id| id as i64));
         let (table, ids) = (&global.table, &local.ids);
+        // Rows come in order here, while maps are set for scattered ones: without this, each page of a cold table would
+        // be waited for alone. Not said when no row is read.
+        let block = first..local.end;
+        let announce = || {
+            if fresh {
+                table.announce(block.clone());
+            }
+        };
         output.each(|column, vector| {
             match column {
                 0 => vector.values::<i64>(len).copy_from_slice(ids),
                 1 => write::heads(vector, table, ids.iter().copied().map(Some)),
                 2 => {
+                    announce();
                     let dim = table.require_dim()?;
                     write::floats(vector, bound.embedding, len, dim, |out| Ok(table.vectors_into(ids, out)?))?;
                 }
                 _ => {
+                    announce();
                     let width = table.row_bytes();
                     let bytes = grown(&mut local.bytes, len * width);
                     table.fetch_into(ids, bytes)?;
