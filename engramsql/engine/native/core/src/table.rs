@@ -225,6 +225,11 @@ impl Table {
         })
     }
 
+    /// An error if any of the table's files was replaced, modified, shortened or removed since it was opened.
+    pub fn check_files(&self) -> Result<()> {
+        Ok(self.reader.check()?)
+    }
+
     /// Says that rows `rows` will be read soon and in order, so that the disk can be read ahead; results do not change.
     pub fn announce(&self, rows: std::ops::Range<u64>) {
         self.reader.announce(rows.start..rows.end.min(self.rows()));

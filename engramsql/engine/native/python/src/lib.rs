@@ -2,7 +2,7 @@
 //!
 //! Nothing is computed here. An entry turns Python arguments into slices (`ids`, `output`), releases the
 //! interpreter while the engine works, and turns an engine error into an exception (`errors`). Every entry runs inside
-//! [`guard::guard`], so that a panic becomes `engramsql.errors.InternalError`.
+//! `guard::guard`, so that a panic becomes `engramsql.errors.InternalError`.
 
 mod decode;
 mod entries;

@@ -12,7 +12,8 @@ use std::path::{Component, Path, PathBuf};
 pub(super) const FILE: &str = "engram.json";
 const FORMAT: &str = "engramsql-catalog";
 const VERSION: u64 = 1;
-const TEMPORARY: &str = ".engram.json.";
+/// How temporary siblings of the catalog file begin.
+pub(super) const TEMPORARY: &str = ".engram.json.";
 
 /// The content of a catalog file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,6 +66,9 @@ impl Document {
         let head: Head = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
         if head.format != FORMAT {
             return Err(damaged(format!("its format is '{}', not '{FORMAT}'", head.format)));
+        }
+        if head.version == 0 {
+            return Err(damaged("its version is 0".to_owned()));
         }
         if head.version > VERSION {
             return Err(CatalogError::NewerVersion { path, found: head.version, supported: VERSION });

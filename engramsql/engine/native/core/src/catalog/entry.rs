@@ -95,6 +95,9 @@ pub struct TableEntry {
     pub bytes: u64,
     /// Whether rows are read where the source lies (true) or from a store inside the database.
     pub in_place: bool,
+    /// When it was registered (microseconds since the Unix epoch): the same source registered anew is opened anew.
+    #[serde(default)]
+    pub registered_at: i64,
     /// When `verify` last found the table good (microseconds since the Unix epoch).
     pub verified_at: Option<i64>,
 }
@@ -121,6 +124,9 @@ impl TableEntry {
             shards: found.layout.shard_count().into(),
             bytes: found.layout.bytes(),
             in_place: true,
+            registered_at: std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .map_or(0, |since| since.as_micros() as i64),
             verified_at: None,
         }
     }

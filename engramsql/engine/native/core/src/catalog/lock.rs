@@ -6,7 +6,8 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const FILE: &str = "engram.lock";
+/// Name of the lock file in a database directory.
+pub(super) const FILE: &str = "engram.lock";
 /// Catalog changes take milliseconds; whoever holds the lock longer is stuck or building.
 const PATIENCE: Duration = Duration::from_secs(5);
 

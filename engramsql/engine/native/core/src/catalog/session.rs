@@ -1,16 +1,17 @@
 //! A set of named tables and views, on a directory or in memory.
 
-use super::document::{Document, FILE, Stamp};
+use super::document::{Document, FILE, Stamp, TEMPORARY};
 use super::entry::{RegisterOptions, TableEntry, ViewEntry};
 use super::error::CatalogError;
-use super::lock::WriterLock;
+use super::lock::{self, WriterLock};
 use super::names;
 use crate::error::Result;
 use crate::source::{self, FileStamp, SourceError, SourceTable};
 use crate::spec::TokenMap;
 use crate::table::Table;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Stores that the database itself holds.
@@ -218,11 +219,14 @@ impl Session {
         if name_or_path.contains(['/', '\\']) {
             // Absolute, because the working directory may be another one the next time.
             let path = absolute(Path::new(name_or_path))?;
-            if let Some(table) = self.state().paths.get(&path) {
-                return Ok(table.clone());
+            let known = self.state().paths.get(&path).cloned();
+            // A path means what lies there now; unlike a registered table it promises nothing about what it was before.
+            if let Some(table) = known.filter(|table| table.check_files().is_ok()) {
+                return Ok(table);
             }
             let table = self.open_path(name_or_path, &path)?;
-            return Ok(self.state().paths.entry(path).or_insert(table).clone());
+            self.state().paths.insert(path, table.clone());
+            return Ok(table);
         }
         let (entry, directory) = {
             let mut state = self.state();
@@ -347,8 +351,24 @@ fn key(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
+/// What a first change that failed may have left in a database directory.
+fn is_ours(name: &OsStr) -> bool {
+    name == lock::FILE || name == TOKEN_MAPS || name.to_str().is_some_and(|name| name.starts_with(TEMPORARY))
+}
+
+/// The path as others will find it: absolute, and without `..`, which means another place behind a symbolic link.
 fn absolute(path: &Path) -> Result<PathBuf, CatalogError> {
-    std::path::absolute(path).map_err(|error| CatalogError::Io { action: "find", path: path.to_owned(), error })
+    let io = |error| CatalogError::Io { action: "find", path: path.to_owned(), error };
+    let absolute = std::path::absolute(path).map_err(io)?;
+    if !absolute.components().any(|part| part == Component::ParentDir) {
+        return Ok(absolute);
+    }
+    match (absolute.canonicalize(), absolute.parent().map(Path::canonicalize), absolute.file_name()) {
+        (Ok(real), ..) => Ok(real),
+        // Not there yet: its parent is.
+        (Err(_), Some(Ok(parent)), Some(name)) => Ok(parent.join(name)),
+        (Err(error), ..) => Err(io(error)),
+    }
 }
 
 fn open_directory(directory: &Path, read_only: bool, create: bool) -> Result<State> {
@@ -367,7 +387,7 @@ fn open_directory(directory: &Path, read_only: bool, create: bool) -> Result<Sta
         Err(error) => return Err(CatalogError::Io { action: "open", path: directory, error }.into()),
         Ok(mut entries) => {
             if !directory.join(FILE).exists()
-                && entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != "engram.lock"))
+                && entries.any(|entry| !entry.is_ok_and(|entry| is_ours(&entry.file_name())))
             {
                 let reason = match source::kind_of(&directory) {
                     Ok(_) => "it is a checkpoint or store; register it in a database under a name",

@@ -230,3 +230,65 @@ fn a_dropped_table_is_closed() {
     session.drop_table("t").unwrap();
     assert_eq!(std::sync::Arc::strong_count(&table), 1);
 }
+
+#[test]
+fn what_a_failed_first_change_left_behind_is_no_obstacle() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("engram.lock"), "").unwrap();
+    fs::write(home.path().join(".engram.json.abc"), "{").unwrap();
+    fs::create_dir(home.path().join("token_maps")).unwrap();
+    assert!(Session::open(home.path(), false, true).unwrap().tables().unwrap().is_empty());
+}
+
+#[test]
+fn a_source_registered_anew_is_opened_anew_by_every_session() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, database) = (small_store(home.path()), home.path().join("db"));
+    let (one, two) = (Session::open(&database, false, true).unwrap(), Session::open(&database, false, true).unwrap());
+    one.register("t", &store, &width(8)).unwrap();
+    two.table("t").unwrap();
+    fs::remove_file(store.join("shard_001.bin")).unwrap();
+    fs::write(store.join("shard_001.bin"), [9; 80]).unwrap();
+    assert!(two.table("t").unwrap().fetch_into(&[10], &mut [0; 8]).is_err());
+    one.drop_table("t").unwrap();
+    one.register("t", &store, &width(8)).unwrap();
+    let mut row = [0; 8];
+    two.table("t").unwrap().fetch_into(&[10], &mut row).unwrap();
+    assert_eq!(row, [9; 8]);
+}
+
+#[test]
+fn a_path_means_what_lies_there_now() {
+    let home = tempfile::tempdir().unwrap();
+    let store = small_store(home.path());
+    fs::write(store.join("manifest.json"), r#"{"layout": {"shards": 3, "rows_per_shard": 10, "width": 8}}"#).unwrap();
+    let (session, path) = (Session::in_memory(), store.to_str().unwrap());
+    let opened = session.table(path).unwrap();
+    fs::remove_file(store.join("shard_001.bin")).unwrap();
+    fs::write(store.join("shard_001.bin"), [9; 80]).unwrap();
+    assert!(opened.fetch_into(&[10], &mut [0; 8]).is_err());
+    session.table(path).unwrap().fetch_into(&[10], &mut [0; 8]).unwrap();
+}
+
+#[test]
+fn dots_in_a_path_mean_the_same_from_everywhere() {
+    let home = tempfile::tempdir().unwrap();
+    small_store(home.path());
+    fs::create_dir_all(home.path().join("a/b")).unwrap();
+    let source = home.path().join("a/b/../../store");
+    Session::open(&home.path().join("a/b/../db"), false, true).unwrap().register("t", &source, &width(8)).unwrap();
+    let entry = &Session::open(&home.path().join("a/db"), true, false).unwrap().tables().unwrap()[0];
+    assert_eq!(entry.source, home.path().canonicalize().unwrap().join("store"));
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_waited_for() {
+    let home = tempfile::tempdir().unwrap();
+    let checkpoint = home.path().join("checkpoint");
+    fs::create_dir(&checkpoint).unwrap();
+    fs::copy(golden("ckpt_qwen4_exp_fp8").join("config.json"), checkpoint.join("config.json")).unwrap();
+    let pipe = checkpoint.join("model.safetensors");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let message = Session::in_memory().register("t", &checkpoint, &RegisterOptions::default()).unwrap_err().to_string();
+    assert!(message.contains("model.safetensors") && message.contains("not a regular file"), "{message}");
+}

@@ -98,11 +98,16 @@ mod events {
     use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
     use std::os::fd::OwnedFd;
     use std::path::PathBuf;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// File systems whose every change passes through this kernel (their magic numbers, statfs(2)): ext2 to ext4, XFS,
     /// Btrfs, F2FS, ZFS, bcachefs, tmpfs, ramfs. On network, FUSE and overlay file systems others may write unseen.
     const LOCAL: [u64; 8] =
         [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x2FC1_2FC1, 0xCA45_1A4E, 0x0102_1994, 0x8584_58F6];
+
+    /// Most descriptors of one process. The system gives a user 128 by default, and other programs need some too.
+    const MOST: usize = 16;
+    static LIVE: AtomicUsize = AtomicUsize::new(0);
 
     /// An inotify descriptor on a set of files.
     pub(super) struct Events {
@@ -115,6 +120,11 @@ mod events {
         /// `None` where silence proves nothing or the system refuses (limits, sandboxes): the files are then looked at.
         pub(super) fn watch(files: &[(PathBuf, FileStamp)]) -> Option<Events> {
             let descriptor = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
+            let live = LIVE.fetch_add(1, Ordering::Relaxed);
+            let events = Events { descriptor, owner: std::process::id() };
+            if live >= MOST {
+                return None;
+            }
             let flags = WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF;
             for (path, _) in files {
                 // The type's width differs between platforms; magic numbers have 32 bits.
@@ -122,9 +132,9 @@ mod events {
                 if !LOCAL.contains(&magic) {
                     return None;
                 }
-                add_watch(&descriptor, path, flags).ok()?;
+                add_watch(&events.descriptor, path, flags).ok()?;
             }
-            Some(Events { descriptor, owner: std::process::id() })
+            Some(events)
         }
 
         /// Whether something happened that nobody has consumed; what it was does not matter, the files tell.
@@ -140,6 +150,12 @@ mod events {
             }
             let mut buffer = [0u8; 4096];
             while matches!(rustix::io::read(&self.descriptor, &mut buffer), Ok(n) if n > 0) {}
+        }
+    }
+
+    impl Drop for Events {
+        fn drop(&mut self) {
+            LIVE.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

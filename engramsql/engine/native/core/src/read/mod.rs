@@ -107,6 +107,8 @@ pub trait Reader: Send + Sync {
     /// Reads every row of `plan`, which was made for this reader's layout, into `sink`; on an error some rows may have
     /// been handed over and none may be used.
     fn read(&self, plan: &ReadPlan<'_>, sink: RowSink<'_>) -> Result<(), ReadError>;
+    /// An error if any file is no longer the one that was opened.
+    fn check(&self) -> Result<(), ReadError>;
     /// Says that the rows of `rows` will be read soon and in order; a hint without effect on results.
     fn announce(&self, _rows: std::ops::Range<u64>) {}
     /// Bytes of an extent (file of the layout, offset, length) that the page cache holds, or `None` if unknown.

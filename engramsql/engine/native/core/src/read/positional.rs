@@ -29,6 +29,10 @@ impl Reader for PositionalReader {
         "positional"
     }
 
+    fn check(&self) -> Result<(), ReadError> {
+        self.watch.check(|| vec![true; self.watch.len()])
+    }
+
     fn read(&self, plan: &ReadPlan<'_>, sink: RowSink<'_>) -> Result<(), ReadError> {
         self.watch.check(|| plan.touched_files())?;
         let mut order: Vec<usize> = (0..plan.ids().len()).collect();

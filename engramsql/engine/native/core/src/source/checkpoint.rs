@@ -253,6 +253,7 @@ fn single_file(path: &Path) -> Result<String, SourceError> {
 
 /// Reads a small JSON file, recognising what is often there instead.
 pub(crate) fn read_json(path: &Path) -> Result<Value, SourceError> {
+    FileStamp::of(path).map_err(|e| SourceError::io(path, e))?;
     let bytes = std::fs::read(path).map_err(|e| SourceError::io(path, e))?;
     if bytes.is_empty() {
         return Err(SourceError::EmptyFile { path: path.to_owned() });

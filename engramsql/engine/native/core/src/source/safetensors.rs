@@ -46,6 +46,7 @@ impl Header {
     /// Reads and checks the header of `path`.
     pub fn read(path: &Path) -> Result<Header, SourceError> {
         let io = |e| SourceError::io(path, e);
+        FileStamp::of(path).map_err(io)?;
         let mut file = File::open(path).map_err(io)?;
         let stamp = FileStamp::of_file(&file).map_err(io)?;
         let file_bytes = stamp.bytes();

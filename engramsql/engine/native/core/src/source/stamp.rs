@@ -14,14 +14,22 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// The stamp of the file at `path` (links followed).
+    /// The stamp of the regular file at `path` (links followed). Nothing is opened: a pipe would be waited for.
     pub fn of(path: &Path) -> std::io::Result<FileStamp> {
-        Ok(FileStamp::from(&std::fs::metadata(path)?))
+        FileStamp::regular(&std::fs::metadata(path)?)
     }
 
     /// The stamp of an open file.
     pub fn of_file(file: &File) -> std::io::Result<FileStamp> {
-        Ok(FileStamp::from(&file.metadata()?))
+        FileStamp::regular(&file.metadata()?)
+    }
+
+    fn regular(metadata: &Metadata) -> std::io::Result<FileStamp> {
+        if metadata.is_file() {
+            Ok(FileStamp::from(metadata))
+        } else {
+            Err(std::io::Error::other("it is not a regular file"))
+        }
     }
 
     /// Size in bytes.

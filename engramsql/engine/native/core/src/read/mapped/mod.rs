@@ -69,6 +69,10 @@ impl Reader for MappedReader {
         "mapped"
     }
 
+    fn check(&self) -> Result<(), ReadError> {
+        self.watch.check(|| vec![true; self.watch.len()])
+    }
+
     fn read(&self, plan: &ReadPlan<'_>, sink: RowSink<'_>) -> Result<(), ReadError> {
         self.watch.check(|| plan.touched_files())?;
         let empty: &[u8] = &[];
