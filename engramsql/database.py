@@ -80,8 +80,8 @@ def _open_temporary(source: Path | None, *, read_only: bool) -> Database:
         session = Session.open(directory, create=True)
         if source is not None:
             session.register(default_name(source), source)
-            if read_only:
-                session = Session.open(directory, read_only=True)
+        if read_only:
+            session = Session.open(directory, read_only=True)
         label = ":memory:" if source is None else str(source)
         return Database(session, label=label, read_only=read_only, temporary=directory)
     except BaseException:

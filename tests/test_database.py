@@ -287,12 +287,18 @@ def test_read_only_needs_a_database(tmp_path: Path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_read_only_source_refuses_changes():
-    with (
-        engramsql.connect(CHECKPOINT, read_only=True) as database,
-        pytest.raises(engram_errors.CatalogError, match="read-only"),
-    ):
-        database.drop("ple")
+@pytest.mark.parametrize("path", [None, ":memory:", CHECKPOINT], ids=str)
+def test_a_read_only_temporary_database_refuses_changes(path: Path | str | None):
+    with engramsql.connect(path, read_only=True) as database:
+        for change in [
+            lambda: database.register("x", CHECKPOINT),
+            lambda: database.create_view("v", "SELECT 1"),
+            lambda: database.drop("ple"),
+        ]:
+            with pytest.raises(engram_errors.CatalogError, match="read-only"):
+                change()
+        with pytest.raises(duckdb.Error, match="read-only"):
+            database.execute(f"CALL engram_register('x', '{CHECKPOINT}')")
 
 
 def test_a_closed_database_says_so(db: Database):
