@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql import udf
+from engramsql._directory import is_database
 from engramsql._statements import Statements
 from engramsql._views import CatalogViews
 from engramsql.engine import Session, default_name
@@ -23,12 +24,7 @@ if TYPE_CHECKING:
 
     from engramsql.engine import Table, TableEntry, ViewEntry
 
-__all__ = ["CATALOG_FILE", "Database", "connect", "is_database"]
-
-CATALOG_FILE = "engram.json"
-
-# Left behind by the first change of a database that then failed.
-_LOCK_FILE = "engram.lock"
+__all__ = ["Database", "connect"]
 
 
 def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = False) -> Database:
@@ -61,17 +57,6 @@ def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = Fal
         return _open_temporary(path, read_only=read_only)
     session = Session.open(path, read_only=read_only, create=not read_only)
     return Database(session, label=str(path), read_only=read_only)
-
-
-def is_database(path: Path) -> bool:
-    """Whether ``path`` is a database directory, or can become one: it is missing or empty."""
-    try:
-        names = set(os.listdir(path))
-    except FileNotFoundError:
-        return True
-    except NotADirectoryError:
-        return False
-    return CATALOG_FILE in names or names <= {_LOCK_FILE}
 
 
 def _open_temporary(source: Path | None, *, read_only: bool) -> Database:

@@ -8,7 +8,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+import threading
+import time
+import weakref
 from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import numpy as np
@@ -234,6 +238,47 @@ def test_a_broken_view_does_not_stop_opening(tmp_path: Path):
         database.create_view("v", "SELECT * FROM ple")
         database.create_view("w", "SELECT 1 AS x")
         database.drop("ple")
+def test_a_view_is_replaced_whatever_the_case_of_its_name(db: Database):
+    db.create_view("v", "SELECT 1 AS x")
+    db.create_view("V", "SELECT 2 AS x", replace=True)
+    assert db.sql("FROM v").fetchall() == db.sql("FROM V").fetchall() == [(2,)]
+    db.create_view("v", "SELECT 2 AS x", replace=True)
+    assert db.sql("FROM V").fetchall() == [(2,)]
+    assert [view.name for view in db.views()] == ["v"]
+    db.drop_view("V")
+    with pytest.raises(duckdb.CatalogException):
+        db.sql("FROM v")
+
+
+def test_threads_that_see_a_change_make_its_views_once(db: Database):
+    from engramsql._views import CatalogViews
+
+    class Slow:
+        """The session, slow enough that every thread has seen the change before the first has followed it."""
+
+        directory = Path("nowhere")
+        asked = 0
+
+        def tables(self) -> list[object]:
+            Slow.asked += 1
+            time.sleep(0.2)
+            return []
+
+        def views(self) -> list[object]:
+            return []
+
+    views = CatalogViews(db.connection, Slow())  # type: ignore[arg-type]
+    together = threading.Barrier(4)
+
+    def refresh(_: int) -> None:
+        together.wait()
+        views.refresh()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(refresh, range(4)))
+    assert Slow.asked == 1
+
+
     with pytest.warns(engram_errors.EngramWarning, match="view 'v' was left out: .*ple"):
         database = engramsql.connect(tmp_path / "db")
     with database:
