@@ -182,13 +182,16 @@ class Database(Statements):
         return self._open_session().tables()
 
     def table(self, name: str | os.PathLike[str]) -> Table:
-        """The open table of that name, or of a path of a checkpoint or store.
+        """The open table of a name, or of a checkpoint or store.
+
+        Args:
+            name: A table name, or a path; a text is a path if it has a separator (``"./rows"``), a ``Path`` always is.
 
         Raises:
             UnknownTableError: If there is no table of that name.
             SourceError: If its files are not what was registered.
         """
-        return self._open_session().table(os.fspath(name))
+        return self._open_session().table(name if isinstance(name, str) else os.path.abspath(name))
 
     def views(self) -> list[ViewEntry]:
         """The SQL views kept in the catalog, in creation order."""

@@ -360,7 +360,7 @@ def test_unknown_tables_are_named(db: Database):
         db.table("pel")
 
 
-def test_a_path_is_a_table(db: Database):
+def test_a_path_is_a_table(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert db.table(CHECKPOINT).rows == ROWS
 
 
@@ -390,6 +390,11 @@ import engramsql
 db = engramsql.connect({str(CHECKPOINT)!r})
 table = db.table("ple")
 for _ in range(3):
+    shutil.copytree(CHECKPOINT, tmp_path / "s1")
+    monkeypatch.chdir(tmp_path)
+    assert db.table(Path("s1")).rows == db.table("./s1").rows == ROWS
+    with pytest.raises(engram_errors.UnknownTableError, match="'s1'"):
+        db.table("s1")
     try:
         table.fetch([0])
     except engramsql.errors.InternalError as error:
