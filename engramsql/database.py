@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import tempfile
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,9 +104,11 @@ class Database(Statements):
         except BaseException:
             self._connection.close()
             raise
+        # Tied to the class, which lives to the end, and not to this object: a relation that outlives it still reads the
+        # catalog.
+        self._remove = None
         if temporary is not None:
-            # Not when the object is collected: a relation that outlives it still reads this catalog.
-            atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+            self._remove = weakref.finalize(Database, _remove_temporary, temporary, os.getpid())
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -228,8 +230,8 @@ class Database(Statements):
             return
         self._session = None
         self._connection.close()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._remove is not None:
+            self._remove()
 
     def _open_session(self) -> Session:
         if self._session is None:
@@ -253,6 +255,12 @@ class Database(Statements):
             return f"<Database {self._label!r}, closed>"
         names = ", ".join(entry.name for entry in self._session.tables())
         return f"<Database {self._label!r}: {names or 'no tables'}>"
+
+
+def _remove_temporary(directory: str, owner: int) -> None:
+    """Removes a temporary database, but not in a forked child: its parent still uses it."""
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, directory: Path, *, read_only: bool) -> None:

@@ -1,5 +1,6 @@
 """Databases: opening, naming, views, and what one connection sees of another's changes."""
 
+import atexit
 import gc
 import json
 import os
@@ -7,12 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 import threading
 import time
 import weakref
-from pathlib import Path
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -173,6 +174,33 @@ def test_results_are_arrow_and_stay_valid(db: Database):
     np.testing.assert_array_equal(np.array(result["embedding"].to_pylist(), dtype=np.float32), expected)
 
 
+def test_a_closed_database_leaves_nothing_for_the_exit():
+    engramsql.connect().close()  # whatever the first one registers once
+    before = (atexit._ncallbacks(), len(weakref.finalize._registry))
+    for _ in range(5):
+        engramsql.connect().close()
+    assert (atexit._ncallbacks(), len(weakref.finalize._registry)) == before
+
+
+def test_a_database_that_was_not_closed_is_removed_at_exit_by_its_own_process(tmp_path: Path):
+    code = f"""
+import atexit, os, engramsql
+relation = engramsql.connect({str(CHECKPOINT)!r}).sql("SELECT count(*) FROM ple")
+child = os.fork()
+if child == 0:
+    atexit._run_exitfuncs()  # DuckDB does not survive the rest of an exit in a forked child
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert relation.fetchall() == [({ROWS},)]
+assert len(os.listdir({str(tmp_path)!r})) == 1
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    words = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_relation_outlives_its_database_object():
     relation = engramsql.connect(CHECKPOINT).sql("SELECT count(*) FROM ple")
     gc.collect()
@@ -210,34 +238,6 @@ def test_a_view_is_replaced_only_if_asked(db: Database):
         db.drop_view("v")
 
 
-def test_a_view_must_not_take_a_tables_name(db: Database):
-    for replace in (False, True):
-        with pytest.raises(engram_errors.CatalogError, match="ple"):
-            db.create_view("ple", "SELECT 1", replace=replace)
-    assert count(db, "ple") == ROWS
-
-
-@pytest.mark.parametrize("sql", ["", "SELECT 1; SELECT 2", "CREATE TABLE t (i INT)", "DROP VIEW ple", "-- nothing"])
-def test_a_view_is_one_select(db: Database, sql: str):
-    with pytest.raises(engram_errors.ArgumentError, match="exactly one SELECT"):
-        db.create_view("v", sql)
-
-
-def test_a_view_that_does_not_bind_is_not_kept(db: Database):
-    variable = pa.table({"x": [1]})
-    for sql in ["SELECT nope FROM ple", "SELECT * FROM nowhere", "SELECT * FROM variable"]:
-        with pytest.raises(duckdb.Error):
-            db.create_view("v", sql)
-    assert db.views() == []
-    assert count(db, "variable") == variable.num_rows  # variables are found again afterwards
-
-
-def test_a_broken_view_does_not_stop_opening(tmp_path: Path):
-    with engramsql.connect(tmp_path / "db") as database:
-        database.register("ple", CHECKPOINT)
-        database.create_view("v", "SELECT * FROM ple")
-        database.create_view("w", "SELECT 1 AS x")
-        database.drop("ple")
 def test_a_view_is_replaced_whatever_the_case_of_its_name(db: Database):
     db.create_view("v", "SELECT 1 AS x")
     db.create_view("V", "SELECT 2 AS x", replace=True)
@@ -279,6 +279,34 @@ def test_threads_that_see_a_change_make_its_views_once(db: Database):
     assert Slow.asked == 1
 
 
+def test_a_view_must_not_take_a_tables_name(db: Database):
+    for replace in (False, True):
+        with pytest.raises(engram_errors.CatalogError, match="ple"):
+            db.create_view("ple", "SELECT 1", replace=replace)
+    assert count(db, "ple") == ROWS
+
+
+@pytest.mark.parametrize("sql", ["", "SELECT 1; SELECT 2", "CREATE TABLE t (i INT)", "DROP VIEW ple", "-- nothing"])
+def test_a_view_is_one_select(db: Database, sql: str):
+    with pytest.raises(engram_errors.ArgumentError, match="exactly one SELECT"):
+        db.create_view("v", sql)
+
+
+def test_a_view_that_does_not_bind_is_not_kept(db: Database):
+    variable = pa.table({"x": [1]})
+    for sql in ["SELECT nope FROM ple", "SELECT * FROM nowhere", "SELECT * FROM variable"]:
+        with pytest.raises(duckdb.Error):
+            db.create_view("v", sql)
+    assert db.views() == []
+    assert count(db, "variable") == variable.num_rows  # variables are found again afterwards
+
+
+def test_a_broken_view_does_not_stop_opening(tmp_path: Path):
+    with engramsql.connect(tmp_path / "db") as database:
+        database.register("ple", CHECKPOINT)
+        database.create_view("v", "SELECT * FROM ple")
+        database.create_view("w", "SELECT 1 AS x")
+        database.drop("ple")
     with pytest.warns(engram_errors.EngramWarning, match="view 'v' was left out: .*ple"):
         database = engramsql.connect(tmp_path / "db")
     with database:
@@ -362,6 +390,11 @@ def test_unknown_tables_are_named(db: Database):
 
 def test_a_path_is_a_table(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert db.table(CHECKPOINT).rows == ROWS
+    shutil.copytree(CHECKPOINT, tmp_path / "s1")
+    monkeypatch.chdir(tmp_path)
+    assert db.table(Path("s1")).rows == db.table("./s1").rows == ROWS
+    with pytest.raises(engram_errors.UnknownTableError, match="'s1'"):
+        db.table("s1")
 
 
 def test_options_are_checked_against_the_files(db: Database):
@@ -390,11 +423,6 @@ import engramsql
 db = engramsql.connect({str(CHECKPOINT)!r})
 table = db.table("ple")
 for _ in range(3):
-    shutil.copytree(CHECKPOINT, tmp_path / "s1")
-    monkeypatch.chdir(tmp_path)
-    assert db.table(Path("s1")).rows == db.table("./s1").rows == ROWS
-    with pytest.raises(engram_errors.UnknownTableError, match="'s1'"):
-        db.table("s1")
     try:
         table.fetch([0])
     except engramsql.errors.InternalError as error:
