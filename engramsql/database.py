@@ -32,7 +32,7 @@ def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = Fal
 
     Args:
         path: A database directory (made one if it is missing or empty); a checkpoint or store, whose tables are then in
-            a temporary database under a name that fits the model (``ple``, ``engram``, ``ngram``, else ``rows``); or
+            a temporary database under a name that fits the model (``ple``, ``engram``, else ``rows``); or
             nothing, for a temporary empty database.
         read_only: Nothing is written, and changes of the catalog are refused.
 
@@ -180,7 +180,7 @@ class Database(Statements):
         self._views.refresh()
 
     def tables(self) -> list[TableEntry]:
-        """The registered tables, by name."""
+        """The registered tables, in registration order."""
         return self._open_session().tables()
 
     def table(self, name: str | os.PathLike[str]) -> Table:
