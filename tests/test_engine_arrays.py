@@ -1,6 +1,8 @@
 """Ids in, arrays out: what a Table accepts, refuses and returns."""
 
 import gc
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -242,6 +244,34 @@ def test_one_table_serves_many_threads(table: Table):
     with ThreadPoolExecutor(8) as pool:
         for rows in pool.map(table.fetch, [ids] * 100):
             np.testing.assert_array_equal(rows, expected)
+
+
+def test_ids_that_another_thread_writes_meanwhile(table: Table):
+    """Whatever mixture of both is read, an id outside the table is named; it is no bug of ours."""
+    ids = np.zeros(300_000, dtype=np.int64)
+    out = np.empty((len(ids), ROW_BYTES), dtype=np.uint8)
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            ids[:] = 2**40
+            ids[:] = 0
+            time.sleep(0.0005)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        row = table.fetch([0])
+        for _ in range(200):
+            try:
+                table.fetch(ids, out=out)
+            except RowIdError as error:
+                assert f"row id {2**40} is out of range" in str(error)
+            else:
+                assert (out == row).all()
+    finally:
+        stop.set()
+        writer.join()
 
 
 def test_decode_bytes_and_arrays():
