@@ -9,7 +9,7 @@ COMPILED := $(call tracked,pyproject.toml Cargo.toml Cargo.lock build_backend ca
 PACKAGED := $(COMPILED) $(call tracked,README.md LICENSE engramsql)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint format typing rust python docs bench clean
+.PHONY: help demo install test lint format typing rust python docs reference bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ python: $(VENV)/test-tools dist/built ## Tests of the package and its wheel, in 
 
 docs: ## Build the Rust documentation, warnings as errors
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
+
+reference: $(VENV)/installed ## Write docs/sql.md anew after a change of the SQL functions
+	$(BIN)/python -m engramsql.udf.reference > docs/sql.md.new
+	mv docs/sql.md.new docs/sql.md
 
 bench: $(VENV)/installed ## Measure on this machine
 	$(BIN)/python -m benchmarks

@@ -7,13 +7,15 @@ it. The views follow the catalog file, whoever changes it.
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from typing import TYPE_CHECKING
 
 import duckdb
 
+from engramsql._directory import CATALOG_FILE
 from engramsql.errors import ArgumentError, EngramWarning
-from engramsql.quoting import identifier, literal
+from engramsql.quoting import folded, identifier, literal
 from engramsql.script import split
 
 if TYPE_CHECKING:
@@ -26,38 +28,50 @@ _Version = tuple[int, int, int]
 
 
 class CatalogViews:
-    """Keeps the views of one connection in step with the catalog."""
+    """Keeps the views of one connection in step with the catalog. Safe to share between threads."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, session: Session) -> None:
         self._connection = connection
         self._session = session
         self._version: _Version | None = None
-        self._made: dict[str, str] = {}
+        # Folded name to name and SELECT: `V` replaces `v`.
+        self._made: dict[str, tuple[str, str]] = {}
+        # Two threads that make one view at a time would refuse each other. Reentrant: a warning can run any code.
+        self._lock = threading.RLock()
 
     def refresh(self) -> None:
         """Makes, replaces and drops views until they are what the catalog says; free if the catalog did not change."""
-        version = self._catalog_version()
-        if version == self._version:
-            return
+        with self._lock:
+            version = self._catalog_version()
+            if version != self._version:
+                self._follow()
+                self._version = version
+
+    def _follow(self) -> None:
         tables = {entry.name: _scan_of(entry.name) for entry in self._session.tables()}
         views = {entry.name: entry.sql for entry in self._session.views()}
         cursor = self._connection.cursor()
-        for name in self._made.keys() - tables.keys() - views.keys():
-            cursor.execute(f"DROP VIEW IF EXISTS {identifier(name)}")
-            del self._made[name]
+        for key in self._made.keys() - {folded(name) for name in (*tables, *views)}:
+            cursor.execute(f"DROP VIEW IF EXISTS {identifier(key)}")
+            del self._made[key]
         for name, select in tables.items():
             # A table whose files are gone has no view; the extension names the reason when the table is used.
             self._make(cursor, name, select)
         for name, select in views.items():
             reason = self._make(cursor, name, select)
             if reason is not None:
-                warnings.warn(f"view '{name}' was left out: {reason}", EngramWarning, stacklevel=4)
+                warnings.warn(f"view '{name}' was left out: {reason}", EngramWarning, stacklevel=5)
         cursor.close()
-        self._version = version
 
     def create(self, name: str, sql: str, *, replace: bool) -> None:
         """Makes a view and keeps it in the catalog, or does neither."""
         select = _single_select(sql)
+        with self._lock:
+            self._create(name, select, replace=replace)
+            self._made[folded(name)] = (name, select)
+            self.refresh()
+
+    def _create(self, name: str, select: str, *, replace: bool) -> None:
         cursor = self._connection.cursor()
         # A Python variable would bind now and be gone at the next open.
         (variables,) = cursor.execute("SELECT current_setting('python_enable_replacements')").fetchall()[0]
@@ -74,18 +88,16 @@ class CatalogViews:
         finally:
             cursor.execute(f"SET python_enable_replacements = {str(variables).lower()}")
             cursor.close()
-        self._made[name] = select
-        self.refresh()
 
     def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, select: str) -> str | None:
         """Makes one view; the reason if DuckDB refuses it."""
-        if self._made.get(name) == select:
+        if self._made.get(folded(name)) == (name, select):
             return None
         try:
             cursor.execute(_create_view(name, select))
         except duckdb.Error as error:
             return str(error).split("\n", 1)[0]
-        self._made[name] = select
+        self._made[folded(name)] = (name, select)
         return None
 
     def _catalog_version(self) -> _Version:
@@ -93,7 +105,7 @@ class CatalogViews:
         if directory is None:
             return (0, 0, 0)
         try:
-            found = os.stat(directory / "engram.json")
+            found = os.stat(directory / CATALOG_FILE)
         except FileNotFoundError:
             return (0, 0, 0)  # an empty database
         return (found.st_mtime_ns, found.st_size, found.st_ino)

@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from engramsql.errors import EngramError
+from engramsql.export import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,14 +21,15 @@ __all__ = ["main"]
 
 GOOD, ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
 
-FORMATS = ("box", "markdown", "csv", "tsv", "json", "jsonl", "arrow", "parquet")
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _command_parser(words[0]) if words and words[0] in COMMANDS else _script_parser()
     options = parser.parse_args(words[1:] if words and words[0] in COMMANDS else words)
+    if sys.stdout is None:
+        # Before any file is opened: it would get the descriptor of stdout, and the output.
+        return _fail("stdout is closed; redirect it to a file or to /dev/null")
     try:
         code: int = options.run(options, parser)
         sys.stdout.flush()
@@ -47,9 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str) -> int:
-    line = " ".join(message.split())
-    print(f"engramsql: {line}", file=sys.stderr)
+    _say(f"engramsql: {' '.join(message.split())}")
     return ERROR
+
+
+def _say(line: str) -> None:
+    """A message on stderr; none if that is closed, where print would take stdout."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr)
 
 
 def _parser(name: str, description: str) -> argparse.ArgumentParser:
@@ -86,7 +93,7 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
 
 def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--format", choices=FORMATS, help="how results are written (a terminal gets box, anything else csv)"
+        "--format", choices=tuple(FORMATS), help="how results are written (a terminal gets box, anything else csv)"
     )
 
 
@@ -101,7 +108,7 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
         print(f"engramsql {__version__}")
         return GOOD
     if options.command is None and options.file is None and _is_terminal(sys.stdin):
-        print(f"{parser.prog}: nothing to run; give -c SQL, -f FILE, or pipe SQL in (--help)", file=sys.stderr)
+        _say(f"{parser.prog}: nothing to run; give -c SQL, -f FILE, or pipe SQL in (--help)")
         return USAGE
     from engramsql.commands import run_script
 
@@ -134,7 +141,7 @@ def _build_register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="checkpoint or store directory")
     _add_db(parser, required=True)
     parser.add_argument("--spec", help="name of a released spec, or path of a spec file")
-    parser.add_argument("--format-of-values", metavar="FORMAT", help="value format of the rows")
+    parser.add_argument("--format", metavar="FORMAT", help="value format of the rows")
     parser.add_argument("--scale", type=float, help="scale of the value format")
     parser.add_argument("--width", type=int, metavar="BYTES", help="bytes of one row")
     parser.add_argument("--rows-per-shard", type=int, metavar="ROWS", help="for a store without a manifest")

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql import script
-from engramsql.database import Database, connect, is_database
+from engramsql._directory import is_database
+from engramsql.database import Database, connect
 from engramsql.engine import stray_files
 from engramsql.errors import ArgumentError, EngramError
 from engramsql.export import write
@@ -50,7 +51,7 @@ def register(options: argparse.Namespace) -> None:
             options.name,
             options.source,
             spec=options.spec,
-            format=options.format_of_values,
+            format=options.format,
             scale=options.scale,
             width=options.width,
             rows_per_shard=options.rows_per_shard,
@@ -84,11 +85,12 @@ def check(path: str) -> bool:
             try:
                 table = database.table(entry.name)
                 missing = [shard for shard in table.shards() if not shard.present]
+                stray = stray_files(entry.source)
             except EngramError as error:
                 print(f"{entry.name}: {error}")
                 good = False
                 continue
-            for file in stray_files(entry.source):
+            for file in stray:
                 print(f"{entry.name}: '{file}' is named by no index and ignored")
             for shard in missing:
                 print(f"{entry.name}: shard {shard.shard}: '{shard.file}' is missing or too short")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import tempfile
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql import udf
+from engramsql._directory import is_database
 from engramsql._statements import Statements
 from engramsql._views import CatalogViews
 from engramsql.engine import Session, default_name
@@ -23,12 +24,7 @@ if TYPE_CHECKING:
 
     from engramsql.engine import Table, TableEntry, ViewEntry
 
-__all__ = ["CATALOG_FILE", "Database", "connect", "is_database"]
-
-CATALOG_FILE = "engram.json"
-
-# Left behind by the first change of a database that then failed.
-_LOCK_FILE = "engram.lock"
+__all__ = ["Database", "connect"]
 
 
 def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = False) -> Database:
@@ -36,7 +32,7 @@ def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = Fal
 
     Args:
         path: A database directory (made one if it is missing or empty); a checkpoint or store, whose tables are then in
-            a temporary database under a name that fits the model (``ple``, ``engram``, ``ngram``, else ``rows``); or
+            a temporary database under a name that fits the model (``ple``, ``engram``, else ``rows``); or
             nothing, for a temporary empty database.
         read_only: Nothing is written, and changes of the catalog are refused.
 
@@ -63,25 +59,14 @@ def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = Fal
     return Database(session, label=str(path), read_only=read_only)
 
 
-def is_database(path: Path) -> bool:
-    """Whether ``path`` is a database directory, or can become one: it is missing or empty."""
-    try:
-        names = set(os.listdir(path))
-    except FileNotFoundError:
-        return True
-    except NotADirectoryError:
-        return False
-    return CATALOG_FILE in names or names <= {_LOCK_FILE}
-
-
 def _open_temporary(source: Path | None, *, read_only: bool) -> Database:
     directory = tempfile.mkdtemp(prefix="engramsql-")
     try:
         session = Session.open(directory, create=True)
         if source is not None:
             session.register(default_name(source), source)
-            if read_only:
-                session = Session.open(directory, read_only=True)
+        if read_only:
+            session = Session.open(directory, read_only=True)
         label = ":memory:" if source is None else str(source)
         return Database(session, label=label, read_only=read_only, temporary=directory)
     except BaseException:
@@ -119,9 +104,11 @@ class Database(Statements):
         except BaseException:
             self._connection.close()
             raise
+        # Tied to the class, which lives to the end, and not to this object: a relation that outlives it still reads the
+        # catalog.
+        self._remove = None
         if temporary is not None:
-            # Not when the object is collected: a relation that outlives it still reads this catalog.
-            atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+            self._remove = weakref.finalize(Database, _remove_temporary, temporary, os.getpid())
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -193,17 +180,20 @@ class Database(Statements):
         self._views.refresh()
 
     def tables(self) -> list[TableEntry]:
-        """The registered tables, by name."""
+        """The registered tables, in registration order."""
         return self._open_session().tables()
 
     def table(self, name: str | os.PathLike[str]) -> Table:
-        """The open table of that name, or of a path of a checkpoint or store.
+        """The open table of a name, or of a checkpoint or store.
+
+        Args:
+            name: A table name, or a path; a text is a path if it has a separator (``"./rows"``), a ``Path`` always is.
 
         Raises:
             UnknownTableError: If there is no table of that name.
             SourceError: If its files are not what was registered.
         """
-        return self._open_session().table(os.fspath(name))
+        return self._open_session().table(name if isinstance(name, str) else os.path.abspath(name))
 
     def views(self) -> list[ViewEntry]:
         """The SQL views kept in the catalog, in creation order."""
@@ -240,8 +230,8 @@ class Database(Statements):
             return
         self._session = None
         self._connection.close()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._remove is not None:
+            self._remove()
 
     def _open_session(self) -> Session:
         if self._session is None:
@@ -265,6 +255,12 @@ class Database(Statements):
             return f"<Database {self._label!r}, closed>"
         names = ", ".join(entry.name for entry in self._session.tables())
         return f"<Database {self._label!r}: {names or 'no tables'}>"
+
+
+def _remove_temporary(directory: str, owner: int) -> None:
+    """Removes a temporary database, but not in a forked child: its parent still uses it."""
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, directory: Path, *, read_only: bool) -> None:

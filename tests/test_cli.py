@@ -170,6 +170,22 @@ def test_tsv_has_one_line_per_row():
     assert (cells["text"], cells["nothing"], cells["empty"]) == ('a,"b"\\n|\\t', "\\N", "")
 
 
+def test_vertical_has_one_line_per_value():
+    text = out("--format", "vertical", "-c", f"{VALUES} UNION ALL {VALUES}")
+    assert [line for line in text.splitlines() if line.startswith("***")] == ["*** row 1 ***", "*** row 2 ***"]
+    lines = text.splitlines()[1 : 1 + len(AS_JSON)]
+    assert [line.split(": ", 1)[0].strip() for line in lines] == list(AS_JSON)
+    cells = dict(line.lstrip().split(": ", 1) for line in lines)
+    assert (cells["text"], cells["nothing"], cells["empty"]) == ('a,"b"\\n|\\t', "\\N", "")
+    assert out("--format", "vertical", "-c", "SELECT 1 AS a, NULL AS bcd") == "*** row 1 ***\n  a: 1\nbcd: \\N\n"
+    assert out("--format", "vertical", "-c", "SELECT 1 AS x WHERE false") == ""
+
+
+def test_vertical_counts_across_batches():
+    lines = out("--format", "vertical", "-c", "FROM range(5000)").splitlines()
+    assert lines[-2:] == ["*** row 5000 ***", "range: 4999"]
+
+
 def test_markdown_is_whole():
     lines = out(CHECKPOINT, "--format", "markdown", "-c", "SELECT embedding, 'a|b' AS t FROM ple LIMIT 1").splitlines()
     assert lines[:2] == ["| embedding | t |", "| --- | --- |"]
@@ -177,7 +193,7 @@ def test_markdown_is_whole():
     assert lines[2].endswith("| a\\|b |")
 
 
-@pytest.mark.parametrize("format", ["csv", "tsv", "json", "jsonl", "markdown"])
+@pytest.mark.parametrize("format", ["csv", "tsv", "json", "jsonl", "markdown", "vertical"])
 def test_machine_formats_never_cut(format: str):
     text = out(CHECKPOINT, "--format", format, "-c", "SELECT rowid, embedding, row FROM ple")
     assert text.count("\n") >= ROWS
@@ -303,6 +319,35 @@ def test_check(tmp_path: Path):
     assert run("check", tmp_path / "none").returncode == 1
 
 
+def test_check_goes_on_after_a_source_that_cannot_be_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    from engramsql import commands, connect
+    from engramsql.errors import SourceError
+
+    with connect(tmp_path / "db") as db:
+        db.register("a", CHECKPOINT)
+        db.register("b", GOLDEN / "ckpt_qwen4_exp_bf16")
+
+    def stray_files(source: Path) -> list[str]:
+        if source == CHECKPOINT:
+            raise SourceError("its index is gone")
+        return []
+
+    monkeypatch.setattr(commands, "stray_files", stray_files)
+    assert commands.check(str(tmp_path / "db")) is False
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "a: its index is gone"
+    assert second.startswith("b: ok")
+
+
+def test_the_value_format_is_called_format_as_in_sql_and_python(tmp_path: Path):
+    done = run("register", "ple", CHECKPOINT, "--db", tmp_path / "db", "--format", "bf16")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"bf16" in done.stderr
+    assert out("register", "ple", CHECKPOINT, "--db", tmp_path / "db", "--format", "fp8_e4m3").startswith("ple: ")
+
+
 def test_extension_path():
     path = Path(out("extension-path").strip())
     assert path.name == "engramsql.duckdb_extension"
@@ -368,3 +413,17 @@ def test_a_terminal_gets_a_box_and_a_hint():
 def test_stdin_may_be_closed():
     done = subprocess.run(f"{sys.executable} -m engramsql <&-", shell=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("arguments", ["-c 'SELECT 1'", "--version", "tables --db nowhere", "extension-path"])
+def test_a_closed_stdout_is_an_error(arguments: str):
+    command = f"{sys.executable} -m engramsql {arguments} >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"engramsql: stdout is closed; redirect it to a file or to /dev/null\n"
+
+
+def test_a_closed_stderr_sends_no_message_into_the_data():
+    command = f"{sys.executable} -m engramsql -c 'SELECT * FROM nowhere' 2>&-"
+    done = subprocess.run(command, shell=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")

@@ -1,5 +1,6 @@
 """Databases: opening, naming, views, and what one connection sees of another's changes."""
 
+import atexit
 import gc
 import json
 import os
@@ -7,7 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -169,6 +174,33 @@ def test_results_are_arrow_and_stay_valid(db: Database):
     np.testing.assert_array_equal(np.array(result["embedding"].to_pylist(), dtype=np.float32), expected)
 
 
+def test_a_closed_database_leaves_nothing_for_the_exit():
+    engramsql.connect().close()  # whatever the first one registers once
+    before = (atexit._ncallbacks(), len(weakref.finalize._registry))
+    for _ in range(5):
+        engramsql.connect().close()
+    assert (atexit._ncallbacks(), len(weakref.finalize._registry)) == before
+
+
+def test_a_database_that_was_not_closed_is_removed_at_exit_by_its_own_process(tmp_path: Path):
+    code = f"""
+import atexit, os, engramsql
+relation = engramsql.connect({str(CHECKPOINT)!r}).sql("SELECT count(*) FROM ple")
+child = os.fork()
+if child == 0:
+    atexit._run_exitfuncs()  # DuckDB does not survive the rest of an exit in a forked child
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert relation.fetchall() == [({ROWS},)]
+assert len(os.listdir({str(tmp_path)!r})) == 1
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    words = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_relation_outlives_its_database_object():
     relation = engramsql.connect(CHECKPOINT).sql("SELECT count(*) FROM ple")
     gc.collect()
@@ -204,6 +236,47 @@ def test_a_view_is_replaced_only_if_asked(db: Database):
     db.drop_view("v")
     with pytest.raises(engram_errors.EngramError, match="'v'"):
         db.drop_view("v")
+
+
+def test_a_view_is_replaced_whatever_the_case_of_its_name(db: Database):
+    db.create_view("v", "SELECT 1 AS x")
+    db.create_view("V", "SELECT 2 AS x", replace=True)
+    assert db.sql("FROM v").fetchall() == db.sql("FROM V").fetchall() == [(2,)]
+    db.create_view("v", "SELECT 2 AS x", replace=True)
+    assert db.sql("FROM V").fetchall() == [(2,)]
+    assert [view.name for view in db.views()] == ["v"]
+    db.drop_view("V")
+    with pytest.raises(duckdb.CatalogException):
+        db.sql("FROM v")
+
+
+def test_threads_that_see_a_change_make_its_views_once(db: Database):
+    from engramsql._views import CatalogViews
+
+    class Slow:
+        """The session, slow enough that every thread has seen the change before the first has followed it."""
+
+        directory = Path("nowhere")
+        asked = 0
+
+        def tables(self) -> list[object]:
+            Slow.asked += 1
+            time.sleep(0.2)
+            return []
+
+        def views(self) -> list[object]:
+            return []
+
+    views = CatalogViews(db.connection, Slow())  # type: ignore[arg-type]
+    together = threading.Barrier(4)
+
+    def refresh(_: int) -> None:
+        together.wait()
+        views.refresh()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(refresh, range(4)))
+    assert Slow.asked == 1
 
 
 def test_a_view_must_not_take_a_tables_name(db: Database):
@@ -287,12 +360,18 @@ def test_read_only_needs_a_database(tmp_path: Path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_read_only_source_refuses_changes():
-    with (
-        engramsql.connect(CHECKPOINT, read_only=True) as database,
-        pytest.raises(engram_errors.CatalogError, match="read-only"),
-    ):
-        database.drop("ple")
+@pytest.mark.parametrize("path", [None, ":memory:", CHECKPOINT], ids=str)
+def test_a_read_only_temporary_database_refuses_changes(path: Path | str | None):
+    with engramsql.connect(path, read_only=True) as database:
+        for change in [
+            lambda: database.register("x", CHECKPOINT),
+            lambda: database.create_view("v", "SELECT 1"),
+            lambda: database.drop("ple"),
+        ]:
+            with pytest.raises(engram_errors.CatalogError, match="read-only"):
+                change()
+        with pytest.raises(duckdb.Error, match="read-only"):
+            database.execute(f"CALL engram_register('x', '{CHECKPOINT}')")
 
 
 def test_a_closed_database_says_so(db: Database):
@@ -309,8 +388,13 @@ def test_unknown_tables_are_named(db: Database):
         db.table("pel")
 
 
-def test_a_path_is_a_table(db: Database):
+def test_a_path_is_a_table(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert db.table(CHECKPOINT).rows == ROWS
+    shutil.copytree(CHECKPOINT, tmp_path / "s1")
+    monkeypatch.chdir(tmp_path)
+    assert db.table(Path("s1")).rows == db.table("./s1").rows == ROWS
+    with pytest.raises(engram_errors.UnknownTableError, match="'s1'"):
+        db.table("s1")
 
 
 def test_options_are_checked_against_the_files(db: Database):

@@ -1,6 +1,8 @@
 """Ids in, arrays out: what a Table accepts, refuses and returns."""
 
 import gc
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -242,6 +244,41 @@ def test_one_table_serves_many_threads(table: Table):
     with ThreadPoolExecutor(8) as pool:
         for rows in pool.map(table.fetch, [ids] * 100):
             np.testing.assert_array_equal(rows, expected)
+
+
+def test_ids_that_another_thread_writes_meanwhile(table: Table):
+    """Whatever mixture of both is read, an id outside the table is named; it is no bug of ours."""
+    ids = np.zeros(300_000, dtype=np.int64)
+    out = np.empty((len(ids), ROW_BYTES), dtype=np.uint8)
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            time.sleep(0.001)
+            ids[:] = 2**40
+            time.sleep(0.0002)
+            ids[:] = 0
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        served = refused = 0
+        row = table.fetch([0])
+        end = time.monotonic() + 20
+        while min(served, refused) < 25 and time.monotonic() < end:
+            try:
+                table.fetch(ids, out=out)
+            except RowIdError as error:
+                assert f"row id {2**40} is out of range" in str(error)
+                refused += 1
+                time.sleep(0.0005)  # lets the writer have the interpreter
+            else:
+                assert (out[::1000] == row).all()
+                served += 1
+        assert min(served, refused) > 0
+    finally:
+        stop.set()
+        writer.join()
 
 
 def test_decode_bytes_and_arrays():

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from helpers import one
 
+# Each would run for many seconds on any machine.
 LONG = [
     "SELECT sum(octet_length(row)) FROM engram_scan('ple')",
     "SELECT sum(embedding[1]) FROM engram_scan('ple')",
     "SELECT sum(octet_length(engram_row('ple', i))) FROM range(320000000) t(i)",
-    "SELECT sum(octet_length(row)) FROM engram_fetch('ple', range(4000000))",
+    "SELECT sum(list_sum(list_sort(embedding))) FROM engram_fetch('ple', range(4000000))",
     "SELECT sum(len(rowids_for_seq('ple', range(i % 2000)))) FROM range(1000000) t(i)",
     "SELECT sum(len(e_t)) FROM engram_embeddings('ple', list_transform(range(300000), lambda i: i % 248320))",
 ]
@@ -25,7 +26,6 @@ LONG = [
 @pytest.mark.parametrize("sql", LONG)
 def test_interrupt(ple: Any, sql: str) -> None:
     """One interrupt, then another at once: the session is kept."""
-    started = time.perf_counter()
     asked: list[float] = []
 
     def interrupt() -> None:
@@ -41,9 +41,7 @@ def test_interrupt(ple: Any, sql: str) -> None:
         message = str(e)
     else:
         timer.cancel()
-        if time.perf_counter() - started < 0.7:
-            pytest.skip("answered before it could be interrupted")
-        pytest.fail("ran to its end in spite of the interrupt")
+        pytest.fail(f"ran to its end {'in spite of' if asked else 'before'} the interrupt")
     timer.join()
     assert "interrupt" in message.lower(), message
     assert ended - asked[0] < 1.0
@@ -52,18 +50,18 @@ def test_interrupt(ple: Any, sql: str) -> None:
 
 def test_ctrl_c_in_the_command_line(full_size: Any) -> None:
     """DuckDB's Python client looks for signals only between tasks, so the command line waits beside the query."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "engramsql", str(full_size.qwen), "-c", LONG[0]],
+    with subprocess.Popen(
+        [sys.executable, "-m", "engramsql", str(full_size.qwen), "-c", f"SELECT 1 AS ready; {LONG[0]}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    time.sleep(2.5)
-    assert process.poll() is None
-    asked = time.perf_counter()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert time.perf_counter() - asked < 1.0
-    assert process.returncode not in (0, None)
-    assert out == ""
-    assert "Traceback" not in err
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "1\n"]
+        asked = time.perf_counter()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert time.perf_counter() - asked < 1.0
+        assert process.stdout.read() == ""
+        assert process.stderr.read() == ""

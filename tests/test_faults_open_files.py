@@ -87,7 +87,7 @@ refuses(lambda: read([255]), "model.safetensors")
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_replaced_by_rename(tmp_path: Path, route: str) -> None:
-    """Another file under the same name: either still the old rows, or an error; never the new bytes unnoticed."""
+    """Another file under the same name is an error: rows of two versions of a table must not mix."""
     make_store(tmp_path)
     run(
         tmp_path,
@@ -97,12 +97,7 @@ path = os.path.join(folder, "shard_001.bin")
 with open(path + ".new", "wb") as f:
     f.write(bytes([77]) * 80)
 os.rename(path + ".new", path)
-try:
-    got = read([10])
-except Exception as e:
-    assert "shard_001.bin" in str(e), e
-else:
-    assert got == bytes([1] * 8), got
+refuses(lambda: read([10]), "shard_001.bin")
 """,
     )
 
@@ -118,12 +113,7 @@ path = os.path.join(folder, "shard_001.bin")
 with open(path + ".new", "wb") as f:
     f.write(bytes([77]) * 8)
 os.rename(path + ".new", path)
-try:
-    got = read([19])
-except Exception as e:
-    assert "shard_001.bin" in str(e), e
-else:
-    assert got == bytes([1] * 8), got
+refuses(lambda: read([19]), "shard_001.bin")
 """,
     )
 
@@ -136,12 +126,7 @@ def test_deleted_while_open(tmp_path: Path, route: str) -> None:
         route,
         """
 os.unlink(os.path.join(folder, "shard_001.bin"))
-try:
-    got = read([10])
-except Exception as e:
-    assert "shard_001.bin" in str(e), e
-else:
-    assert got == bytes([1] * 8), got
+refuses(lambda: read([10]), "shard_001.bin")
 present = dict(q(db, "SELECT shard, present FROM engram_shards('t')"))
 assert present == {0: True, 1: False, 2: True}, present
 """,
@@ -198,7 +183,7 @@ def cut():
         time.sleep(0.002)
 thread = threading.Thread(target=cut)
 thread.start()
-good = bad = 0
+bad = 0
 end = time.monotonic() + 4
 while time.monotonic() < end:
     try:
@@ -208,10 +193,9 @@ while time.monotonic() < end:
         bad += 1
     else:
         assert (got == want[:, None]).all(), "zeros were handed out"
-        good += 1
 stop.set()
 thread.join()
-print("survived", good + bad > 0)
+print("survived", bad > 0)
 """,
         args=[str(tmp_path)],
         env={"ENGRAMSQL_READER": reader},

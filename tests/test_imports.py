@@ -56,6 +56,39 @@ assert duckdb.__spec__.loader is duckdb.__loader__
     run(code)
 
 
+def test_asking_whether_duckdb_is_installed_changes_nothing():
+    code = """
+import importlib.util, sys, threading, engramsql
+def ask():
+    assert importlib.util.find_spec("duckdb") is not None
+for _ in range(2):
+    ask()
+thread = threading.Thread(target=ask)
+thread.start()
+thread.join()
+import duckdb
+if int(duckdb.__version__.split(".")[0]) >= 2:
+    assert duckdb.connect().sql("SELECT len(rowids_for_seq([248044, 1000]))").fetchall() == [(2,)]
+assert not [finder for finder in sys.meta_path if type(finder).__module__.startswith("engramsql")]
+"""
+    run(code)
+
+
+def test_duckdb_that_is_not_installed_is_an_import_error():
+    code = """
+import importlib.util, sys, engramsql
+sys.path[:] = []
+assert importlib.util.find_spec("duckdb") is None
+try:
+    import duckdb
+except ModuleNotFoundError as error:
+    assert error.name == "duckdb"
+else:
+    raise SystemExit("imported from nowhere")
+"""
+    run(code)
+
+
 def test_unknown_attributes_are_attribute_errors():
     import engramsql
 

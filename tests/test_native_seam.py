@@ -60,6 +60,16 @@ def test_every_native_class_is_frozen():
     assert all("frozen" in attributes for attributes in classes)
 
 
+def test_every_use_of_the_session_is_guarded_and_detached():
+    source = (REPOSITORY / "engramsql" / "engine" / "native" / "python" / "src" / "session.rs").read_text()
+    methods = source.split("#[pymethods]")[1].split("\n}\n")[0]
+    bodies = re.split(r"\n    (?=fn )", methods)[1:]
+    users = [body for body in bodies if "self.inner" in body]
+    assert len(users) >= 8
+    # The session's lock may be held by a thread that waits for the interpreter.
+    assert all("guard(py, ||" in body and "detach" in body for body in users)
+
+
 def test_every_public_native_name_has_a_docstring():
     undocumented = [
         f"{name}.{member}"

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 
 import engramsql
+from engramsql._directory import CATALOG_FILE, CATALOG_TEMPORARY
 from engramsql.demo import checkpoints
 from engramsql.demo.sparse import SparseError, SparseRows, apparent_and_taken_bytes, pseudo_rows, require_sparse
 from engramsql.engine import Spec
@@ -75,8 +76,8 @@ def prepare(root: Path, *, out: TextIO | None = None) -> bool:
     if (folder / _UNFINISHED).is_file():
         # A build that was interrupted: only what it made can be here, and it is made again.
         shutil.rmtree(folder)
-        (root / "engram.json").unlink(missing_ok=True)
-    if root.is_dir() and any(not p.name.startswith(".engram.json") for p in root.iterdir()):
+        (root / CATALOG_FILE).unlink(missing_ok=True)
+    if root.is_dir() and any(not p.name.startswith(CATALOG_TEMPORARY) for p in root.iterdir()):
         raise ArgumentError(f"'{root}' is not empty and holds no demo; name an empty or a new directory for the demo")
     root.mkdir(parents=True, exist_ok=True)
     require_sparse(root)

@@ -23,6 +23,7 @@ FORMATS = {
     "tsv": ("engramsql.export.text", "write_tsv"),
     "json": ("engramsql.export.json", "write_json"),
     "jsonl": ("engramsql.export.json", "write_jsonl"),
+    "vertical": ("engramsql.export.text", "write_vertical"),
     "arrow": ("engramsql.export.arrow", "write_arrow"),
     "parquet": ("engramsql.export.arrow", "write_parquet"),
 }

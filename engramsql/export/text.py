@@ -1,7 +1,8 @@
-"""CSV, TSV and Markdown. Nothing is cut; a vector is its JSON text."""
+"""CSV, TSV, Markdown and one value per line. Nothing is cut; a vector is its JSON text."""
 
 from __future__ import annotations
 
+from itertools import count
 from typing import IO, TYPE_CHECKING
 
 from engramsql.export.columns import batches, columns_of, plain_cells
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["write_csv", "write_markdown", "write_tsv"]
+__all__ = ["write_csv", "write_markdown", "write_tsv", "write_vertical"]
 
 _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _MARKDOWN_ESCAPES = str.maketrans({"|": "\\|", "\n": "<br>", "\r": ""})
@@ -34,6 +35,17 @@ def write_markdown(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
     names = [_markdown_cell(column.name) for column in columns_of(relation)]
     header = [_markdown_row(names), _markdown_row(["---"] * len(names))]
     _write_lines(relation, sink, header, lambda row: _markdown_row(list(map(_markdown_cell, row))))
+
+
+def write_vertical(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+    r"""A line with the number of the row, then ``name: value`` per column; escapes and NULL as in TSV."""
+    names = [_tsv_cell(column.name) for column in columns_of(relation)]
+    width = max(map(len, names))
+    numbers = count(1)
+    for batch in _rows(relation):
+        for row, number in zip(batch, numbers, strict=False):
+            lines = [f"{name:>{width}}: {_tsv_cell(cell)}\n" for name, cell in zip(names, row, strict=True)]
+            sink.write("".join([f"*** row {number} ***\n", *lines]).encode())
 
 
 def _write_lines(

@@ -2,13 +2,15 @@
 
 A statically registered extension is in every database that is opened afterwards: no LOAD, no setting. That must happen
 after DuckDB is imported and before it opens a database, while importing DuckDB here would cost every start of the
-command line a tenth of a second. So a finder waits for the import and steps aside once it has happened.
+command line a tenth of a second. So a finder waits for the import and steps aside once it has happened; a mere question
+whether DuckDB is installed is no import.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 import warnings
 from typing import TYPE_CHECKING
 
@@ -33,20 +35,29 @@ def register_with_duckdb() -> None:
 
 
 class _DuckDBFinder:
-    """Finds DuckDB where it is, once, and registers the extension when it has been imported."""
+    """Finds DuckDB where the other finders do, and registers the extension when it has been imported."""
+
+    def __init__(self) -> None:
+        # Set while the other finders are asked; per thread, or a second thread would get DuckDB without the functions.
+        self._asking = threading.local()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != "duckdb":
+        if fullname != "duckdb" or getattr(self._asking, "now", False):
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        self._asking.now = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._asking.now = False
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
                 _register(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]

@@ -73,9 +73,19 @@ impl Meaning<'_> {
 }
 
 /// Ids in C order, with the shape they came in.
+///
+/// They are ours alone: the engine proves that every id is in range and then relies on it while the interpreter is
+/// released, when another thread may write to the caller's array.
 pub enum Ids<'py> {
-    /// A NumPy array used where it lies.
-    Borrowed(PyReadonlyArrayDyn<'py, i64>),
+    /// A NumPy array that NumPy made for this call, used where it lies.
+    Converted(PyReadonlyArrayDyn<'py, i64>),
+    /// Ids copied out of the caller's array (8 bytes an id, next to rows of a hundred and more).
+    Copied {
+        /// The ids.
+        values: Vec<i64>,
+        /// The array: its shape, and the proof that it is not also the output.
+        array: PyReadonlyArrayDyn<'py, i64>,
+    },
     /// Ids copied out of lists.
     Owned {
         /// The ids.
@@ -86,7 +96,7 @@ pub enum Ids<'py> {
 }
 
 impl<'py> Ids<'py> {
-    /// Reads `object`: an integer array (int64 in C order without a copy) or nested lists of integers.
+    /// Reads `object`: an integer array or nested lists of integers.
     pub fn read(object: &Bound<'py, PyAny>, meaning: Meaning<'_>) -> PyResult<Ids<'py>> {
         if let Ok(array) = object.cast::<PyUntypedArray>() {
             return from_array(array, meaning);
@@ -122,15 +132,15 @@ impl<'py> Ids<'py> {
     /// The ids, in C order.
     pub fn as_slice(&self) -> PyResult<&[i64]> {
         match self {
-            Ids::Borrowed(array) => Ok(array.as_slice()?),
-            Ids::Owned { values, .. } => Ok(values),
+            Ids::Converted(array) => Ok(array.as_slice()?),
+            Ids::Copied { values, .. } | Ids::Owned { values, .. } => Ok(values),
         }
     }
 
     /// Shape of the ids.
     pub fn shape(&self) -> &[usize] {
         match self {
-            Ids::Borrowed(array) => array.shape(),
+            Ids::Converted(array) | Ids::Copied { array, .. } => array.shape(),
             Ids::Owned { shape, .. } => shape,
         }
     }
@@ -157,14 +167,16 @@ fn from_array<'py>(array: &Bound<'py, PyUntypedArray>, meaning: Meaning<'_>) -> 
             return Err(meaning.not_integer(&flat.get_item(position)?, position));
         }
     }
-    let array = if dtype.is_equiv_to(&numpy::dtype::<i64>(py)) && array.is_c_contiguous() && is_aligned(array)? {
+    let as_it_lies = dtype.is_equiv_to(&numpy::dtype::<i64>(py)) && array.is_c_contiguous() && is_aligned(array)?;
+    let ids = if as_it_lies {
         array.clone().into_any()
     } else {
         numpy_function(py, "ascontiguousarray")?.call1((array, "int64"))?
     };
-    Ok(Ids::Borrowed(array.cast::<PyArrayDyn<i64>>()?.try_readonly().map_err(|_| {
+    let ids = ids.cast::<PyArrayDyn<i64>>()?.try_readonly().map_err(|_| {
         errors::argument(py, format!("the array of {}s is also the output of a running call", meaning.noun()))
-    })?))
+    })?;
+    Ok(if as_it_lies { Ids::Copied { values: ids.as_slice()?.to_vec(), array: ids } } else { Ids::Converted(ids) })
 }
 
 /// Position of the first value with a fraction (or NaN); 0 if all are whole.

@@ -28,8 +28,9 @@ impl Session {
 
     /// The database directory.
     #[getter]
-    fn directory(&self) -> Option<PathBuf> {
-        self.inner.directory()
+    fn directory(&self, py: Python<'_>) -> PyResult<Option<PathBuf>> {
+        // Detached: the catalog's lock is waited for, and its holder may be waiting for the interpreter.
+        guard(py, || Ok(py.detach(|| self.inner.directory())))
     }
 
     /// Reads a source's headers and remembers it under name; several hash layers make several tables.
@@ -61,7 +62,7 @@ impl Session {
         guard(py, || Ok(detached(py, || self.inner.drop_table(name))?.into()))
     }
 
-    /// All tables, by name.
+    /// All tables, in registration order.
     fn tables(&self, py: Python<'_>) -> PyResult<Vec<TableEntry>> {
         guard(py, || {
             let entries = detached(py, || self.inner.tables())?;

@@ -1,0 +1,30 @@
+"""A database directory as Python sees it: the names of its files, and what can become one. Layout: docs/format.md."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["CATALOG_FILE", "CATALOG_TEMPORARY", "is_database"]
+
+CATALOG_FILE = "engram.json"
+
+# How the name of a catalog begins that is not published yet.
+CATALOG_TEMPORARY = f".{CATALOG_FILE}."
+
+# Left behind by the first change of a database that then failed.
+_LOCK_FILE = "engram.lock"
+
+
+def is_database(path: Path) -> bool:
+    """Whether ``path`` is a database directory, or can become one: it is missing or empty."""
+    try:
+        names = set(os.listdir(path))
+    except FileNotFoundError:
+        return True
+    except NotADirectoryError:
+        return False
+    return CATALOG_FILE in names or names <= {_LOCK_FILE}

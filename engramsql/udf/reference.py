@@ -1,0 +1,60 @@
+"""docs/sql.md, written from the registry of the SQL functions: ``make reference``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["reference"]
+
+_HEADER = """# The SQL functions
+
+Written by `make reference` from `SELECT * FROM engram_functions()`; change the registry, not this page.
+
+`table` is the name of a registered table, or a path (a text with a separator, such as `./store`) to a checkpoint or
+store. Row ids, token ids and positions are BIGINT and 0-based. An id that is negative, fractional or out of range is an
+error that names it. n ids in, n rows out, in the order given, duplicates kept. Only the columns a query uses are read.
+"""
+
+_FOOTER = """
+## What is not there yet
+
+- `WHERE rowid = ...`, `IN`, `BETWEEN` and joins on `rowid` go through all row ids of the table, and read every row
+  if the query uses one of the columns `embedding` and `row`. Name the ids instead: `engram_fetch`, `engram_row`,
+  `engram_vector`, or `engram_scan(table, first, count)` for a range.
+- A list argument of a table function is a constant, a parameter or a variable, not a column or a subquery. For lists in
+  columns use the scalars: `engram_row` and `engram_vector` over `unnest`, `engram_e_t` for whole lists.
+"""
+
+_KINDS = (("scalar", "Scalar functions"), ("table", "Table functions"), ("call", "Catalog"))
+
+
+def reference(connection: duckdb.DuckDBPyConnection) -> str:
+    """The page, as Markdown.
+
+    Args:
+        connection: A connection that has the functions.
+    """
+    rows = connection.execute("SELECT name, kind, signature, description, example FROM engram_functions()").fetchall()
+    grouped: dict[str, list[str]] = {kind: [] for kind, _ in _KINDS}
+    for name, kind, signature, description, example in rows:
+        # A procedure is a table function that is CALLed.
+        group = "call" if signature.startswith("CALL ") else kind
+        grouped[group].append(f"\n### {name}\n\n    {signature}\n\n{description}\n\n    {example};\n")
+    sections = (f"\n## {title}\n{''.join(grouped[kind])}" for kind, title in _KINDS)
+    return "".join([_HEADER, *sections, _FOOTER])
+
+
+def main() -> None:
+    """Prints the page."""
+    import engramsql
+
+    with engramsql.connect() as database:
+        sys.stdout.write(reference(database.connection))
+
+
+if __name__ == "__main__":
+    main()
