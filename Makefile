@@ -1,4 +1,5 @@
-# `make` prints what there is. Everything is installed into .venv and built in target; nothing else is written to.
+# `make` prints what there is. Everything is installed into .venv (and .venv-oldest, for the tests) and built in
+# target and dist.
 
 PYTHON ?= python3
 VENV := .venv
@@ -54,7 +55,7 @@ bench: $(VENV)/installed ## Measure on this machine
 
 clean: ## Remove what was built
 	cargo clean
-	rm -rf $(VENV) dist build engramsql-demo engramsql/catalog engramsql/engine/_native*.so \
+	rm -rf $(VENV) .venv-oldest dist build engramsql-demo engramsql/catalog engramsql/engine/_native*.so \
 		engramsql/udf/engramsql.duckdb_extension .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/created:
@@ -63,6 +64,7 @@ $(VENV)/created:
 
 # Release builds, shared by both: the second one only packs.
 $(VENV)/installed: $(VENV)/created $(COMPILED)
+	@echo 'building two release libraries and installing them into $(VENV); the first time takes a few minutes'
 	$(PIP) install --quiet --editable .
 	@touch $@
 

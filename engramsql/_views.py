@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -19,6 +20,8 @@ from engramsql.quoting import folded, identifier, literal
 from engramsql.script import split
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from engramsql.engine import Session
 
 __all__ = ["CatalogViews"]
@@ -56,9 +59,12 @@ class CatalogViews:
             del self._made[key]
         for name, select in tables.items():
             # A table whose files are gone has no view; the extension names the reason when the table is used.
-            self._make(cursor, name, select)
-        for name, select in views.items():
             reason = self._make(cursor, name, select)
+            if reason is not None and "Existing object" in reason:
+                hidden = f"table '{name}' is hidden by another relation of that name on this connection; drop that one"
+                warnings.warn(hidden, EngramWarning, stacklevel=5)
+        for name, select in views.items():
+            reason = self._make_view(cursor, name, select)
             if reason is not None:
                 warnings.warn(f"view '{name}' was left out: {reason}", EngramWarning, stacklevel=5)
         cursor.close()
@@ -73,21 +79,30 @@ class CatalogViews:
 
     def _create(self, name: str, select: str, *, replace: bool) -> None:
         cursor = self._connection.cursor()
-        # A Python variable would bind now and be gone at the next open.
-        (variables,) = cursor.execute("SELECT current_setting('python_enable_replacements')").fetchall()[0]
-        cursor.execute("SET python_enable_replacements = false")
-        cursor.begin()
+        with _without_variables(cursor):
+            cursor.begin()
+            try:
+                cursor.execute(_create_view(name, select))
+                # Bound once as it will be: a view over itself only shows now.
+                cursor.execute(f"SELECT * FROM {identifier(name)} LIMIT 0")
+                self._session.create_view(name, select, replace=replace)
+            except BaseException:
+                cursor.rollback()
+                raise
+            else:
+                cursor.commit()
+        cursor.close()
+
+    def _make_view(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> str | None:
+        """Makes a view of the catalog. Its text comes from a file: only one SELECT is ever run."""
+        if self._made.get(folded(name)) == (name, sql):
+            return None
         try:
-            cursor.execute(_create_view(name, select))
-            self._session.create_view(name, select, replace=replace)
-        except BaseException:
-            cursor.rollback()
-            raise
-        else:
-            cursor.commit()
-        finally:
-            cursor.execute(f"SET python_enable_replacements = {str(variables).lower()}")
-            cursor.close()
+            select = _single_select(sql)
+        except (ArgumentError, duckdb.Error) as error:
+            return str(error).split("\n", 1)[0]
+        with _without_variables(cursor):
+            return self._make(cursor, name, select)
 
     def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, select: str) -> str | None:
         """Makes one view; the reason if DuckDB refuses it."""
@@ -109,6 +124,17 @@ class CatalogViews:
         except FileNotFoundError:
             return (0, 0, 0)  # an empty database
         return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+@contextmanager
+def _without_variables(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Keeps Python variables out: one would bind now and be gone, or another, at the next open."""
+    (variables,) = cursor.execute("SELECT current_setting('python_enable_replacements')").fetchall()[0]
+    cursor.execute("SET python_enable_replacements = false")
+    try:
+        yield
+    finally:
+        cursor.execute(f"SET python_enable_replacements = {str(variables).lower()}")
 
 
 def _scan_of(table: str) -> str:

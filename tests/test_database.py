@@ -435,3 +435,35 @@ assert db.sql("SELECT 1").fetchall() == [(1,)]
     environment = {**os.environ, "ENGRAMSQL_FAULT": "panic@gather"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_opening_a_catalog_runs_nothing_but_a_select(tmp_path):
+    """The text of a view comes from a file that anyone may have written."""
+    with engramsql.connect(tmp_path / "db") as db:
+        db.create_view("v", "SELECT 1 AS a")
+    catalog, proof = tmp_path / "db" / "engram.json", tmp_path / "proof.csv"
+    hostile = f"SELECT 1; COPY (SELECT 'run') TO '{proof}'"
+    catalog.write_text(catalog.read_text().replace("SELECT 1 AS a", hostile))
+    with (
+        pytest.warns(engram_errors.EngramWarning, match="view 'v' was left out"),
+        engramsql.connect(tmp_path / "db") as db,
+    ):
+        assert db.sql("SELECT 42").fetchall() == [(42,)]
+    assert not proof.exists()
+
+
+def test_a_view_over_itself_is_refused_and_the_old_one_stays(tmp_path):
+    with engramsql.connect(tmp_path / "db") as db:
+        db.create_view("b", "SELECT 1 AS a")
+        with pytest.raises(duckdb.Error, match="recursion"):
+            db.create_view("b", "FROM b", replace=True)
+        assert db.sql("FROM b").fetchall() == [(1,)]
+    with engramsql.connect(tmp_path / "db") as db:
+        assert db.sql("FROM b").fetchall() == [(1,)]
+
+
+def test_a_table_hidden_by_another_relation_is_told(tmp_path):
+    with engramsql.connect() as db:
+        db.execute("CREATE TABLE mine AS SELECT 1 AS a")
+        with pytest.warns(engram_errors.EngramWarning, match="'mine' is hidden"):
+            db.register("mine", GOLDEN / "ckpt_qwen4_exp_fp8")

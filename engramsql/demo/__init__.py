@@ -55,6 +55,7 @@ def run(directory: str | Path = "engramsql-demo", *, out: TextIO | None = None) 
         for table, tokens in (("ple", TOKENS), ("v41_l1", V41_TOKENS)):
             _show(db, f"SELECT * FROM engram_fetch('{table}', rowids_for_seq('{table}', {tokens}))", out)
         _show(db, "SELECT name, spec, layer, rows, dim, format, row_bytes, heads, shards FROM engram_tables()", out)
+    print(f"\nGo on with: engramsql {root} -c \"SELECT * FROM engram_fetch('ple', [1876085, 31308566])\"", file=out)
 
 
 def prepare(root: Path, *, out: TextIO | None = None) -> bool:

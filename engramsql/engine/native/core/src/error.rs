@@ -35,17 +35,25 @@ pub enum Error {
     },
     /// A question that needs a hash spec, asked of a table without one.
     #[error(
-        "table '{table}' has no hash spec, so token ids cannot be turned into row ids; register it with spec => 'NAME'"
+        "table '{table}' has no hash spec, so token ids cannot be turned into row ids; drop it and register it again with a spec"
     )]
     NoSpec {
         /// Table name.
         table: String,
     },
     /// A question that needs a value format, asked of a table without one.
-    #[error("table '{table}' has no value format, so rows cannot be decoded; register it with format => 'NAME' ({known}), or select row instead of embedding", known = crate::format::NAMES.join(", "))]
+    #[error("table '{table}' has no value format, so rows cannot be decoded; drop it and register it again with a format ({known}), or ask for its rows instead of its vectors", known = crate::format::NAMES.join(", "))]
     NoFormat {
         /// Table name.
         table: String,
+    },
+    /// A registered table could not be opened.
+    #[error("table '{name}': {error}")]
+    Table {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: Box<Error>,
     },
     /// Token ids or hash constants were refused.
     #[error(transparent)]
@@ -95,6 +103,7 @@ impl Error {
         match self {
             Error::RowIdOutOfRange { .. } => ErrorKind::RowId,
             Error::OutputSize { .. } => ErrorKind::Argument,
+            Error::Table { error, .. } => error.kind(),
             Error::NoSpec { .. } => ErrorKind::Spec,
             Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,
             Error::Spec(e) => e.kind(),

@@ -5,7 +5,7 @@ use super::entry::{RegisterOptions, TableEntry, ViewEntry};
 use super::error::CatalogError;
 use super::lock::{self, WriterLock};
 use super::names;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::{self, FileStamp, SourceError, SourceTable};
 use crate::spec::TokenMap;
 use crate::table::Table;
@@ -238,7 +238,9 @@ impl Session {
             (entry, state.directory.clone())
         };
         // Outside the lock: headers, maps, perhaps a token map. Queries on other tables do not wait for that.
-        let table = self.open_entry(&entry, directory.as_deref())?;
+        let table = self
+            .open_entry(&entry, directory.as_deref())
+            .map_err(|error| Error::Table { name: entry.name.clone(), error: Box::new(error) })?;
         let mut state = self.state();
         if !state.document.tables.contains(&entry) {
             // Changed meanwhile: this query has what its name meant when it began.

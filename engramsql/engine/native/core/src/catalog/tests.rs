@@ -204,7 +204,7 @@ fn options_that_nothing_would_use_are_refused() {
     assert!(refusal(RegisterOptions { layer: Some(1), ..width(8) }).contains("layer was given without spec"));
     assert!(refusal(width(0)).contains("rows of 0 bytes"));
     assert!(refusal(width(1 << 40)).contains("rows of 1099511627776 bytes"));
-    assert!(refusal(RegisterOptions::default()).contains("width => BYTES"));
+    assert!(refusal(RegisterOptions::default()).contains("row width in bytes must be given"));
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub enum FormatError {
     },
     /// The format multiplies by a scale that nobody gave.
     #[error(
-        "value format '{format}' needs a scale and none was given; give scale => NUMBER (a missing scale is never taken as 1.0)"
+        "value format '{format}' needs a scale and none was given; give it one (a missing scale is never taken as 1.0)"
     )]
     MissingScale {
         /// Format name.

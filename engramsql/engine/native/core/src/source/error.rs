@@ -260,7 +260,7 @@ pub enum SourceError {
         layers: Vec<u32>,
     },
     /// A spec over compressed tokens without the tokenizer they come from.
-    #[error("'{}' hashes compressed tokens and has no tokenizer at '{}'; give tokenizer => 'PATH of tokenizer.json'", path.display(), tokenizer.display())]
+    #[error("'{}' hashes compressed tokens and has no tokenizer at '{}'; give the path of a tokenizer.json", path.display(), tokenizer.display())]
     MissingTokenizer {
         /// The source.
         path: PathBuf,
@@ -268,7 +268,7 @@ pub enum SourceError {
         tokenizer: PathBuf,
     },
     /// A store whose row width nobody said.
-    #[error("store '{}' has no manifest.json, so its row width must be given: width => BYTES", path.display())]
+    #[error("store '{}' has no manifest.json, so its row width in bytes must be given", path.display())]
     UnknownWidth {
         /// The store.
         path: PathBuf,

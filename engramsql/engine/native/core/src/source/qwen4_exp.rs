@@ -188,8 +188,9 @@ fn value_format(
             (Some(located), _) => Ok(located.read_scalar()?),
             (None, Some(declared)) => Ok(declared),
             (None, None) => {
-                let remedy =
-                    format!("; {format} rows need it (a missing scale is never taken as 1.0), or give scale => NUMBER");
+                let remedy = format!(
+                    "; {format} rows need it (a missing scale is never taken as 1.0), or give the scale at registration"
+                );
                 Err(missing(checkpoint, &name, &remedy).into())
             }
         }
