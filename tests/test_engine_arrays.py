@@ -142,6 +142,14 @@ def test_what_is_no_list_is_refused(table: Table, bad: object):
         table.fetch(bad)
 
 
+@pytest.mark.parametrize(
+    "bad", [np.ma.masked_array([1, 2], mask=[False, True]), pa.array([1, None])], ids=["masked", "null"]
+)
+def test_missing_ids_are_refused(table: Table, bad: object):
+    with pytest.raises(ArgumentError, match="must not be missing"):
+        table.fetch(bad)
+
+
 @pytest.mark.parametrize("bad", [[[1, 2], [3]], [1, [2]], [[1], 2], [[], [1]]], ids=repr)
 def test_ragged_lists_are_refused(table: Table, bad: object):
     with pytest.raises(ArgumentError, match="must all have the same length"):

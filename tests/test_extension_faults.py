@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -105,7 +107,6 @@ print(rss() - before)
     assert int(done.stdout) < 32 << 20
 
 
-@pytest.mark.skipif(shutil.which("duckdb") is None, reason="the DuckDB command line is not installed")
 def test_the_command_line():
     script = f"""
 LOAD '{extension_path()}';
@@ -116,8 +117,10 @@ EXECUTE p([3, 2]);
 SELECT rowid FROM engram_scan('ple', 5, 1);
 SELECT count(*) FROM ple;
 """
+    program = Path(sys.executable).with_name("duckdb")
+    assert program.is_file(), "the test extra brings duckdb-cli"
     done = subprocess.run(
-        ["duckdb", "-unsigned", "-init", "/dev/null"], input=script, capture_output=True, text=True, check=False
+        [program, "-unsigned", "-init", "/dev/null"], input=script, capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
     assert done.stdout.split()[-7:] == ["ord,rowid", "0,3", "1,2", "rowid", "5", "count_star()", "1408"]

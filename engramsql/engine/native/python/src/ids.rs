@@ -95,9 +95,29 @@ pub enum Ids<'py> {
     },
 }
 
+/// Refuses arrays that say that some of their values are missing: what lies in their place is no id.
+fn refuse_missing(object: &Bound<'_, PyAny>, meaning: Meaning<'_>) -> PyResult<()> {
+    let missing = if object.hasattr("null_count")? {
+        // Arrow arrays.
+        object.getattr("null_count")?.extract::<usize>().unwrap_or(0) > 0
+    } else if object.hasattr("mask")? && object.hasattr("filled")? {
+        // NumPy's masked arrays.
+        numpy_function(object.py(), "any")?.call1((object.getattr("mask")?,))?.is_truthy()?
+    } else {
+        false
+    };
+    if missing {
+        let message =
+            format!("{}s must not be missing (NULL or masked); leave them out, or fetch by SQL", meaning.noun());
+        return Err(errors::argument(object.py(), message));
+    }
+    Ok(())
+}
+
 impl<'py> Ids<'py> {
     /// Reads `object`: an integer array or nested lists of integers.
     pub fn read(object: &Bound<'py, PyAny>, meaning: Meaning<'_>) -> PyResult<Ids<'py>> {
+        refuse_missing(object, meaning)?;
         if let Ok(array) = object.cast::<PyUntypedArray>() {
             return from_array(array, meaning);
         }

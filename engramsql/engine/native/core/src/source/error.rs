@@ -274,7 +274,7 @@ pub enum SourceError {
         path: PathBuf,
     },
     /// A row width that cannot be.
-    #[error("store '{}': rows of {width} bytes are impossible; width is 1 to 16777216 bytes", path.display())]
+    #[error("'{}': rows of {width} bytes are impossible; width is 1 to 16777216 bytes", path.display())]
     BadWidth {
         /// The store.
         path: PathBuf,

@@ -240,7 +240,8 @@ impl Geometry {
         let rows_per_shard = agree("rows_per_shard", options.rows_per_shard, manifest.map(|m| m.rows_per_shard))?;
         let row_bytes = row_bytes.ok_or(SourceError::UnknownWidth { path: path.to_owned() })?;
         if !(1..=MAX_WIDTH).contains(&row_bytes) {
-            return Err(SourceError::BadWidth { path: path.to_owned(), width: row_bytes });
+            let path = if manifest.is_some() { path.join("manifest.json") } else { path.to_owned() };
+            return Err(SourceError::BadWidth { path, width: row_bytes });
         }
         Ok(Geometry { row_bytes, rows_per_shard, total_rows: manifest.and_then(|m| m.total_rows) })
     }
