@@ -6,16 +6,27 @@ mod map;
 use super::{FileWatch, ReadError, ReadPlan, Reader, RowBytes, RowSink};
 use crate::source::{Layout, Part};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Rows whose bytes are located and prefetched together before the first is used; 32 is enough to cover a cache miss
 /// and small enough to stay in registers and L1.
 const GROUP: usize = 32;
+
+/// Rows that are announced to the disk ahead of the one that is used, while rows come from there: enough reads
+/// outstanding to fill it (192 gave 11-12 us a row where waiting for one page after the other gave 62-106).
+const AHEAD: usize = 192;
+/// A row that takes longer, on average over a group, came from the disk: from memory it takes 0.03 to 0.1 us, from the
+/// fastest disk, all reads announced, about 10.
+const FROM_DISK: Duration = Duration::from_micros(3);
 
 /// Reads rows through read-only maps of the table's files. Holds no descriptors of the files.
 pub struct MappedReader {
     watch: FileWatch,
     maps: Vec<map::FileMap>,
     parts: Vec<Part>,
+    /// Whether the last rows came from the disk. Only decides about hints.
+    cold: AtomicBool,
 }
 
 impl MappedReader {
@@ -35,7 +46,8 @@ impl MappedReader {
                 }
             }
         }
-        Ok(MappedReader { watch, maps, parts: layout.parts.clone() })
+        // Cold until a group shows otherwise: announcing 32 rows in vain costs less than waiting for one.
+        Ok(MappedReader { watch, maps, parts: layout.parts.clone(), cold: AtomicBool::new(true) })
     }
 
     #[inline]
@@ -43,6 +55,15 @@ impl MappedReader {
         let extent = part.extent_of(id);
         let start = (extent.offset + (id - extent.first_row) * part.width() as u64) as usize;
         &self.maps[extent.file].bytes()[start..start + part.width()]
+    }
+
+    /// Asks the disk for every part of row `id`.
+    fn announce_row(&self, id: u64) {
+        for part in &self.parts {
+            let extent = part.extent_of(id);
+            let offset = extent.offset + (id - extent.first_row) * part.width() as u64;
+            self.maps[extent.file].announce(offset, part.width() as u64);
+        }
     }
 
     /// An error if a page of a file that `plan` reads from could not be read: what the sink got is then not the row. A map
@@ -77,7 +98,18 @@ impl Reader for MappedReader {
         self.watch.check(|| plan.touched_files())?;
         let empty: &[u8] = &[];
         let mut group = [RowBytes { values: empty, scales: empty }; GROUP];
+        let mut cold = self.cold.load(Ordering::Relaxed);
+        let mut announced = 0;
         for (index, ids) in plan.ids().chunks(GROUP).enumerate() {
+            let started = Instant::now();
+            if cold {
+                let first = index * GROUP;
+                let end = plan.ids().len().min(first + GROUP + AHEAD);
+                for &id in &plan.ids()[announced.max(first)..end] {
+                    self.announce_row(id as u64);
+                }
+                announced = end;
+            }
             for (row, &id) in group.iter_mut().zip(ids) {
                 row.values = self.row(&self.parts[0], id as u64);
                 map::prefetch(row.values);
@@ -89,7 +121,9 @@ impl Reader for MappedReader {
             for (offset, row) in group[..ids.len()].iter().enumerate() {
                 sink(index * GROUP + offset, *row);
             }
+            cold = started.elapsed() > FROM_DISK * ids.len() as u32;
         }
+        self.cold.store(cold, Ordering::Relaxed);
         self.check_faults(plan)?;
         // What was read is the table's only if the files did not change meanwhile.
         self.watch.check(|| plan.touched_files())
