@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +20,14 @@ from engramsql.export import write
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import duckdb
 
 __all__ = ["check", "drop", "register", "run_script"]
 
+# How long a wait lasts before Ctrl-C is looked for.
+_STEP_SECONDS = 0.05
 # How long a query may take to stop after Ctrl-C before the process ends without it.
 _STOP_SECONDS = 5.0
 _INTERRUPTED = 130
@@ -110,7 +114,11 @@ def _database(path: str) -> Database:
 def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
     """Runs ``work`` so that Ctrl-C stops its query at once.
 
-    DuckDB does not look for signals while it makes Arrow batches, so the work has a thread of its own; this one waits.
+    DuckDB does not look for signals while it makes Arrow batches, so the work has a thread of its own; this one waits,
+    and asks for the end of the query until the work has ended: the connection is never closed under a running query.
+
+    Raises:
+        KeyboardInterrupt: If Ctrl-C came, even if the work then ended by itself.
     """
     failure: list[BaseException] = []
     done = threading.Event()
@@ -123,23 +131,42 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Non
         finally:
             done.set()
 
-    threading.Thread(target=run, name="engramsql-script", daemon=True).start()
-    try:
-        done.wait()
-    except KeyboardInterrupt:
-        _stop(connection, done)
-        raise
+    with _counted_interrupts() as interrupts:
+        threading.Thread(target=run, name="engramsql-script", daemon=True).start()
+        # In steps: a signal that the system gives to another thread does not end a wait, its handler runs after it.
+        while not done.wait(_STEP_SECONDS) and not interrupts:
+            pass
+        if interrupts:
+            _stop(connection, done, interrupts)
+            raise KeyboardInterrupt
     if failure:
         raise failure[0]
 
 
-def _stop(connection: duckdb.DuckDBPyConnection, done: threading.Event) -> None:
-    """Interrupts until the script has ended: one interrupt is lost if it falls between two statements."""
-    deadline = time.monotonic() + _STOP_SECONDS
+@contextmanager
+def _counted_interrupts() -> Iterator[list[int]]:
+    """A list that grows by one with each Ctrl-C, which does nothing else; where Ctrl-C is ignored it still is."""
+    interrupts: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    # Only the main thread may set handlers, and None is one that Python did not set.
+    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
+        yield interrupts
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
     try:
-        while not done.wait(0.02):
-            connection.interrupt()
-            if time.monotonic() > deadline:
-                os._exit(_INTERRUPTED)
-    except KeyboardInterrupt:
-        os._exit(_INTERRUPTED)
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _stop(connection: duckdb.DuckDBPyConnection, done: threading.Event, interrupts: list[int]) -> None:
+    """Interrupts until the script has ended: one interrupt is lost if it falls between two statements.
+
+    A script that waits for the reader of its output cannot end; the process then ends without it.
+    """
+    deadline = time.monotonic() + _STOP_SECONDS
+    connection.interrupt()
+    while not done.wait(_STEP_SECONDS):
+        connection.interrupt()
+        if time.monotonic() > deadline or len(interrupts) > 1:
+            os._exit(_INTERRUPTED)

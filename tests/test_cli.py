@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -365,18 +367,82 @@ def test_a_closed_pipe_is_quiet():
     reader.stderr.close()
 
 
-def test_interrupt_stops_the_query():
-    query = "SELECT 1 AS ready; SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
-    with subprocess.Popen([*PROGRAM, "-c", query], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline() == b"ready\n"
-        assert process.stdout.readline() == b"1\n"
+LONG = "SELECT 1 AS ready; SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
+
+
+@pytest.mark.parametrize("route", ["to the process", "to another thread"])
+def test_interrupt_stops_the_query(route: str):
+    with interruptible("-c", LONG) as process:
+        read_ready(process)
         started = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130
+        if route == "to the process":
+            process.send_signal(signal.SIGINT)
+        else:
+            signal_another_thread(process.pid)
+        assert process.wait(timeout=60) == 130
         assert time.monotonic() - started < 5
+        assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+def test_an_ignored_interrupt_stays_ignored():
+    """As in a background job of a shell script, and under nohup."""
+    text = "SELECT 1 AS ready; SELECT sum(a.range * b.range) FROM range(20000) a, range(10000) b; SELECT 2 AS end"
+    with interruptible("-c", text, handler="SIG_IGN") as process:
+        read_ready(process)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        assert process.stdout.read().endswith(b"\nend\n2\n")
+        assert process.wait(timeout=60) == 0
+
+
+def test_an_interrupt_ends_a_script_whose_output_nobody_reads():
+    """No query runs that could be interrupted: the script waits for room in the pipe. A second Ctrl-C does not wait."""
+    with interruptible("-c", "SELECT 1 AS ready; FROM range(100000000)") as process:
+        read_ready(process)
+        # The process may be anywhere; whenever it is in the pipe, one of these ends it.
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        assert process.wait(timeout=1) == 130
+
+
+def test_the_handler_is_put_back():
+    from engramsql import commands
+
+    before = signal.getsignal(signal.SIGINT)
+    commands.run_script(None, "SET threads = 1", "csv")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@contextmanager
+def interruptible(*arguments: str, handler: str = "default_int_handler") -> "Iterator[subprocess.Popen[bytes]]":
+    """The program with a handler of its own for Ctrl-C: whoever runs the tests may ignore it."""
+    code = (
+        f"import signal, sys; signal.signal(signal.SIGINT, signal.{handler}); "
+        "from engramsql.cli import main; sys.exit(main())"
+    )
+    words = [sys.executable, "-c", code, *arguments]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_ready(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(2)] == [b"ready\n", b"1\n"]
+
+
+def signal_another_thread(pid: int) -> None:
+    """Sends SIGINT to a thread that is not the main one: Python's handler runs when the main thread wakes up."""
+    import ctypes
+
+    others = [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) != pid]
+    tgkill = 234 if os.uname().machine == "x86_64" else 131
+    assert ctypes.CDLL(None, use_errno=True).syscall(tgkill, pid, others[0], int(signal.SIGINT)) == 0
 
 
 def on_a_terminal(*arguments: str) -> tuple[int, str]:
