@@ -49,8 +49,10 @@ def split(script: str) -> list[str]:
             start, empty = offset + 1, True
         elif not _is_comment(text, offset):
             empty = False
-    if not empty:
-        pieces.append(text[start:].decode().strip())
+    rest = text[start:].decode().strip()
+    # A comment that is not closed may hide statements: it is handed on, for DuckDB to refuse.
+    if not empty or not _parses(rest):
+        pieces.append(rest)
     return pieces
 
 
@@ -91,6 +93,14 @@ def one_line(message: str) -> str:
     """
     text = message.split("\n\nLINE ", 1)[0]
     return " ".join(text.split())
+
+
+def _parses(statement: str) -> bool:
+    try:
+        duckdb.extract_statements(statement)
+    except duckdb.ParserException:
+        return False
+    return True
 
 
 def _is_comment(text: bytes, offset: int) -> bool:

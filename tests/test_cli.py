@@ -77,9 +77,19 @@ def test_statements_end_where_sql_says():
     assert out(stdin=script) == "a\n;\nb\nx;y;\nc;d\ngröße; 数据\n"
 
 
-@pytest.mark.parametrize("script", ["", ";", "-- nothing", "/* ; */ ;"])
+@pytest.mark.parametrize("script", ["", ";", "-- nothing", "/* ; */ ;", "/* a /* b */ */ -- /*"])
 def test_nothing_to_run_is_good(script: str):
     assert out(stdin=script) == ""
+
+
+@pytest.mark.parametrize(
+    "tail", ["/* SELECT 2", "/*", "/* a /* b */ ;", "SELECT 2 /* x", "'abc", "SELECT $$abc; SELECT 3"]
+)
+def test_what_is_not_closed_is_an_error(tail: str):
+    done = run("-c", f"SELECT 1 AS x; {tail}")
+    assert (done.returncode, done.stdout) == (1, b"x\n1\n")
+    assert done.stderr.startswith(b"engramsql: statement 2 of 2: Parser Error: ")
+    assert run("-c", tail).returncode == 1
 
 
 def test_only_results_are_data():
