@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from engramsql.errors import EngramError
+from engramsql.errors import ArgumentError, EngramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,12 @@ def run(
             relation = database.sql(statement)
             if relation is not None and has_rows(statement, relation.columns):
                 show(relation)
-        except duckdb.Error as error:
+        except (duckdb.Error, ArgumentError) as error:
+            raise StatementError(number, len(statements), one_line(str(error))) from error
+        except OSError as error:
+            # pyarrow's, for a query that failed after its first rows; with a number it is about the output.
+            if error.errno is not None:
+                raise
             raise StatementError(number, len(statements), one_line(str(error))) from error
 
 

@@ -110,6 +110,10 @@ def test_python_variables_are_no_tables():
     assert b"options" in done.stderr
 
 
+LAST_HUGE = 170141183460469231731687303715884105727
+LAST_UNSIGNED = 340282366920938463463374607431768211455
+BIG = 10**100 + 1
+
 VALUES = """
     SELECT 9007199254740993 AS big, 18446744073709551615::UBIGINT AS unsigned,
            170141183460469231731687303715884105727 AS huge, 0.1::FLOAT AS single, 0.1::DOUBLE AS double,
@@ -152,6 +156,83 @@ def test_json_is_exact():
     text = out("--format", "json", "-c", VALUES)
     assert json.loads(text, parse_constant=refuse_constant) == [AS_JSON]
     assert "1.50" in text  # a decimal keeps its digits
+
+
+# Values that Python or Arrow have no room for, and DuckDB's text of them.
+TEXTS = {
+    "INTERVAL '1 month -3 days'": "1 month -3 days",
+    "'12:00:00+02'::TIMETZ": "12:00:00+02",
+    "'2020-01-01 00:00:00+00'::TIMESTAMPTZ": "2020-01-01 00:00:00+00",
+    "'0101'::BIT": "0101",
+    "DATE 'infinity'": "infinity",
+    "TIMESTAMP '-infinity'": "-infinity",
+    "DATE '290000-01-01'": "290000-01-01",
+    "DATE '0044-03-15 (BC)'": "0044-03-15 (BC)",
+    "TIMESTAMP '290000-01-01 00:00:00'": "290000-01-01 00:00:00",
+    "'2020-01-01 00:00:00.123456789'::TIMESTAMP_NS": "2020-01-01 00:00:00.123456789",
+    "'a'::ENUM('a')": "a",
+    "'00000000-0000-0000-0000-00000000000f'::UUID": "00000000-0000-0000-0000-00000000000f",
+    "union_value(a := [1])": "[1]",
+    "row(1, NULL)::VARCHAR": "(1, NULL)",
+}
+NUMBERS = {
+    f"{LAST_UNSIGNED}::UHUGEINT": str(LAST_UNSIGNED),
+    f"-{LAST_HUGE}::HUGEINT": str(-LAST_HUGE),
+    f"{BIG}::BIGNUM": str(BIG),
+    "18446744073709551615::UBIGINT": "18446744073709551615",
+    "0.0000000001::DECIMAL(38, 20)": "0.00000000010000000000",
+    "'-0.0'::DOUBLE": "-0.0",
+    "'-0.0'::FLOAT": "-0.0",
+    "NULL::HUGEINT": "null",
+    "'\\x00\\xFF'::BLOB": '"00ff"',
+    **{sql: json.dumps(text) for sql, text in TEXTS.items()},
+}
+
+
+def test_values_are_the_same_inside_as_outside():
+    wrappers = {
+        "{}": "{}",
+        "[{}, NULL]": "[{},null]",
+        "[[{}], NULL]": "[[{}],null]",
+        "array_value({})": "[{}]",
+        "{{'a \"b': [{}]}}": '{{"a \\"b":[{}]}}',
+        "MAP {{'k': {}}}": '{{"k":{}}}',
+    }
+    selected, expected = [], []
+    for sql, text in NUMBERS.items():
+        for wrapper, written in wrappers.items():
+            selected.append(wrapper.format(sql))
+            expected.append(written.format(text))
+    names = [f"c{number}" for number in range(len(selected))]
+    query = ", ".join(f"{value} AS {name}" for value, name in zip(selected, names, strict=True))
+    line = out("--format", "jsonl", "-c", f"SELECT {query}").rstrip("\n")
+    assert line == "{" + ",".join(f'"{name}":{text}' for name, text in zip(names, expected, strict=True)) + "}"
+    cells = dict(zip(names, next(csv.reader(out("-c", f"SELECT {query}").splitlines()[1:])), strict=True))
+    for name, text in zip(names, expected, strict=True):
+        assert cells[name] == ("" if text == "null" else json.loads(text) if text.startswith('"') else text)
+
+
+def test_keys_of_maps_and_rows_without_names():
+    query = f"SELECT MAP {{DATE 'infinity': 1}} AS a, MAP {{{LAST_UNSIGNED}::UHUGEINT: [INTERVAL 1 DAY]}} AS b"
+    assert json.loads(out("--format", "jsonl", "-c", query)) == {
+        "a": {"infinity": 1},
+        "b": {str(LAST_UNSIGNED): ["1 day"]},
+    }
+    assert "1 day" in out(
+        "--format", "jsonl", "-c", "SELECT row(1, INTERVAL 1 DAY) AS r, [row(1, INTERVAL 1 DAY)] AS l"
+    )
+
+
+def test_what_pyarrow_cannot_hold_is_one_line(monkeypatch: pytest.MonkeyPatch):
+    from engramsql import connect, errors, export
+    from engramsql.export import text
+
+    def fail(*_: object) -> None:
+        raise pa.ArrowNotImplementedError("no such type")
+
+    monkeypatch.setattr(text, "write_csv", fail)
+    with connect() as db, pytest.raises(errors.ArgumentError, match=r"'x' \(INTEGER\).*VARCHAR"):
+        export.write(db.sql("SELECT 1 AS x"), "csv", io.BytesIO())
 
 
 def test_jsonl_is_the_same_line_by_line():
@@ -227,6 +308,60 @@ def test_a_failed_arrow_stream_does_not_look_whole():
     done = run("--format", "arrow", "-c", f"SET threads = 1; {query}")
     assert done.returncode == 1
     assert not done.stdout.endswith(b"\xff\xff\xff\xff\x00\x00\x00\x00")
+
+
+@pytest.mark.parametrize("format", ["arrow", "parquet"])
+@pytest.mark.parametrize(
+    "value", ["{}::UHUGEINT", "[{}::UHUGEINT]", "{{'a': [{}::UHUGEINT]}}", "MAP {{1: {}::UHUGEINT}}", "[-{}::HUGEINT]"]
+)
+def test_a_number_too_wide_for_arrow_is_refused(format: str, value: str):
+    number = LAST_HUGE if value.endswith("::HUGEINT]") else LAST_UNSIGNED
+    done = run("--format", format, "-c", f"SELECT 1 AS fits, {value.format(number)} AS wide")
+    assert done.returncode == 1
+    (message,) = done.stderr.decode().splitlines()
+    assert message.startswith("engramsql: column 'wide' (")
+    assert str(number) in message
+    assert 'CAST("wide" AS VARCHAR)' in message
+
+
+def test_arrow_holds_every_value_as_it_is():
+    text = f"""
+        SELECT 1 AS a, {10**37}::HUGEINT AS a, -5::HUGEINT AS huge, [7::UHUGEINT, NULL] AS list,
+               {BIG}::BIGNUM AS bignum, '0101'::BIT AS bit, ['12:00:00+02'::TIMETZ] AS time,
+               {{'x y': 9::UHUGEINT, 'z': 'k'::ENUM('k')}} AS struct, [1::HUGEINT]::HUGEINT[1] AS fixed
+    """
+    for format in ("arrow", "parquet"):
+        done = run("--format", format, "-c", text)
+        assert (done.returncode, done.stderr) == (0, b"")
+        stream = io.BytesIO(done.stdout)
+        table = pa.ipc.open_stream(stream).read_all() if format == "arrow" else pq.read_table(stream)
+        table.validate(full=True)
+        (row,) = table.to_pylist()
+        assert row == {
+            "a": 1,
+            "a_1": 10**37,
+            "huge": -5,
+            "list": [7, None],
+            "bignum": str(BIG),
+            "bit": "0101",
+            "time": ["12:00:00+02"],
+            "struct": {"x y": 9, "z": "k"},
+            "fixed": [1],
+        }
+
+
+def test_equal_names_in_arrow():
+    for value in ("2", "2::HUGEINT"):
+        done = run("--format", "arrow", "-c", f"SELECT 1 AS a, {value} AS a")
+        assert pa.ipc.open_stream(done.stdout).read_all().to_pylist() == [{"a": 1, "a_1": 2}]
+
+
+@pytest.mark.parametrize("value", ["INTERVAL 1 MONTH", "[{'a': INTERVAL 1 MONTH}]", "union_value(a := 1)"])
+def test_what_parquet_cannot_hold_is_named(value: str):
+    done = run("--format", "parquet", "-c", f"SELECT 1 AS x, {value} AS odd")
+    assert (done.returncode, done.stdout) == (1, b"")
+    (message,) = done.stderr.decode().splitlines()
+    assert message.startswith("engramsql: column 'odd' (")
 
 
 def test_parquet(tmp_path: Path):
