@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql import script
-from engramsql._directory import is_database
+from engramsql._directory import CATALOG_FILE, is_database
 from engramsql.database import Database, connect
 from engramsql.engine import stray_files
 from engramsql.errors import ArgumentError, EngramError
 from engramsql.export import write
+from engramsql.quoting import folded
 
 if TYPE_CHECKING:
     import argparse
@@ -35,6 +37,8 @@ _INTERRUPTED = 130
 
 def run_script(path: str | None, text: str, format: str, *, read_only: bool = False) -> None:
     """Runs statements on the database at ``path`` and writes their results to stdout."""
+    if path is not None:
+        _require(path)
     with connect(path, read_only=read_only) as database:
         connection = database.connection
         # A script has no Python variables; ours are not its tables.
@@ -46,6 +50,38 @@ def run_script(path: str | None, text: str, format: str, *, read_only: bool = Fa
             sink.flush()
 
         _interruptible(connection, lambda: script.run(database, text, show))
+        if database.directory is not None and "create" in text.lower():
+            _warn_of_lost(database)
+
+
+def _require(path: str) -> None:
+    """Refuses a path that is mistyped: only ``register`` makes a database."""
+    if path != ":memory:" and not Path(path).exists():
+        raise ArgumentError(
+            f"'{path}' does not exist; make a database with: engramsql register NAME SOURCE --db {shlex.quote(path)}"
+        )
+
+
+def _warn_of_lost(database: Database) -> None:
+    """Names the tables and views that a script made and that nothing keeps."""
+    names = [*(entry.name for entry in database.tables()), *(entry.name for entry in database.views())]
+    kept = set(map(folded, names))
+    made = database.connection.execute(
+        """
+        SELECT 'table ' || table_name, table_name FROM duckdb_tables()
+        WHERE database_name = 'memory' AND NOT internal AND NOT temporary
+        UNION ALL
+        SELECT 'view ' || view_name, view_name FROM duckdb_views()
+        WHERE database_name = 'memory' AND NOT internal AND NOT temporary
+        """
+    ).fetchall()
+    lost = [what for what, name in made if folded(name) not in kept]
+    if lost and sys.stderr is not None:
+        print(
+            f"engramsql: warning: {', '.join(lost)}: not kept, a database keeps registered tables and views made with "
+            "Database.create_view(); write CREATE TEMP for what only this run needs",
+            file=sys.stderr,
+        )
 
 
 def register(options: argparse.Namespace) -> None:
@@ -71,6 +107,7 @@ def register(options: argparse.Namespace) -> None:
 
 def drop(path: str, name: str) -> None:
     """Forgets a table."""
+    _require(path)
     with _database(path) as database:
         database.drop(name)
 
@@ -81,11 +118,15 @@ def check(path: str) -> bool:
     Returns:
         Whether every table can be used; a stray file is named and does no harm.
     """
-    if not Path(path).exists():
-        raise ArgumentError(f"'{path}' does not exist")
+    _require(path)
     good = True
     with connect(path, read_only=True) as database:
-        for entry in database.tables():
+        entries = database.tables()
+        if not entries and not (Path(path) / CATALOG_FILE).exists():
+            raise ArgumentError(
+                f"'{path}' is empty; make a database with: engramsql register NAME SOURCE --db {shlex.quote(path)}"
+            )
+        for entry in entries:
             try:
                 table = database.table(entry.name)
                 missing = [shard for shard in table.shards() if not shard.present]

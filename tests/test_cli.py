@@ -382,6 +382,8 @@ def test_box_into_a_pipe_is_plain():
         ["-c", "SELECT 1", "-f", "x.sql"],
         ["--nonsense"],
         ["db", "another"],
+        [".", "SELECT 1"],
+        ["SELECT 1"],
         ["register", "x"],
         ["register", "x", "y"],
         ["drop"],
@@ -409,6 +411,68 @@ def test_errors_are_one_line(tmp_path: Path):
         assert done.stderr.count(b"\n") == 1
 
 
+def test_only_register_makes_a_database(tmp_path: Path):
+    missing = tmp_path / "my db"
+    for words in [
+        [missing, "-c", "SELECT 1"],
+        [missing, "--read-only", "-c", "SELECT 1"],
+        ["tables", "--db", missing],
+        ["tables", missing],
+        ["check", missing],
+        ["drop", "x", "--db", missing],
+    ]:
+        done = run(*words)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr.decode() == (
+            f"engramsql: '{missing}' does not exist; make a database with: "
+            f"engramsql register NAME SOURCE --db '{missing}'\n"
+        )
+        assert not missing.exists()
+    missing.mkdir()
+    done = run("check", missing)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"is empty; make a database" in done.stderr
+    assert out(":memory:", "-c", "SELECT 1 AS x") == "x\n1\n"
+
+
+def test_a_misspelt_command_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    from engramsql.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["regster", "x", "y"]) == 2
+    said = "engramsql: no command or directory 'regster'; did you mean 'register'?\n"
+    assert capfd.readouterr() == ("", said)
+    (tmp_path / "table").mkdir()
+    assert main(["table", "--format", "csv", "-c", "SELECT 1 AS x"]) == 0
+    assert capfd.readouterr() == ("x\n1\n", "")
+
+
+@pytest.mark.parametrize("words", [[".", "SELECT 1"], ["SELECT 1"]], ids=" ".join)
+def test_sql_without_its_option_is_told_so(words: list[str]):
+    assert b"SQL is given with -c" in run(*words).stderr
+
+
+def test_what_a_database_does_not_keep_is_named(tmp_path: Path):
+    db = tmp_path / "db"
+    out("register", "ple", CHECKPOINT, "--db", db)
+    done = run(db, "-c", "CREATE TABLE t AS SELECT 1 AS x; CREATE OR REPLACE VIEW v AS FROM t; FROM v")
+    assert (done.returncode, done.stdout) == (0, b"x\n1\n")
+    (warning,) = done.stderr.decode().splitlines()
+    assert warning.startswith("engramsql: warning: table t, view v: not kept")
+    assert out(db, "-c", "CREATE TEMP TABLE t AS SELECT 1 AS x; FROM t") == "x\n1\n"
+    assert out(db, "-c", "CREATE TABLE t AS SELECT 1 AS x; FROM t; DROP TABLE t") == "x\n1\n"
+    assert out(CHECKPOINT, "-c", "CREATE TABLE t AS SELECT 1 AS x; FROM t") == "x\n1\n"
+
+
+def test_a_script_file_that_cannot_be_read_is_named(tmp_path: Path):
+    for name, reason in [("no file.sql", "No such file or directory"), (".", "Is a directory")]:
+        done = run("-f", tmp_path / name)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr.decode() == f"engramsql: cannot read '{tmp_path / name}': {reason}\n"
+
+
 def test_a_bad_script_file_is_an_error(tmp_path: Path):
     script = tmp_path / "latin.sql"
     script.write_bytes("SELECT 'ü'".encode("latin-1"))
@@ -422,7 +486,7 @@ def test_register_tables_drop(tmp_path: Path):
     assert out("register", "ple", CHECKPOINT, "--db", db).startswith(f"ple: {ROWS} rows x 160 bytes")
     (row,) = csv.DictReader(io.StringIO(out("tables", "--db", db)))
     assert (row["name"], row["rows"], row["format"]) == ("ple", str(ROWS), "fp8_e4m3")
-    assert json.loads(out("tables", "--db", db, "--format", "json"))[0]["rows"] == ROWS
+    assert json.loads(out("tables", db, "--format", "json"))[0]["rows"] == ROWS
     assert out(db, "-c", "SELECT count(*) AS n FROM ple") == f"n\n{ROWS}\n"
     assert out("drop", "ple", "--db", db) == ""
     assert run("drop", "ple", "--db", db).returncode == 1
