@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from engramsql.errors import EngramError
+from engramsql.errors import ArgumentError, EngramError
 from engramsql.export import FORMATS
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ GOOD, ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and (wrong := _misspelt(words[0])):
+        _say(f"engramsql: {wrong}")
+        return USAGE
     parser = _command_parser(words[0]) if words and words[0] in COMMANDS else _script_parser()
     options = parser.parse_args(words[1:] if words and words[0] in COMMANDS else words)
     if sys.stdout is None:
@@ -46,6 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__module__.split(".")[0] in ("_duckdb", "duckdb"):
             return _fail(str(error))
         raise
+
+
+def _misspelt(word: str) -> str | None:
+    """What to say of a first word that is no command and no path, but nearly a command."""
+    if word in COMMANDS or word.startswith("-") or os.sep in word or os.path.exists(word):
+        return None
+    import difflib
+
+    near = difflib.get_close_matches(word.lower(), COMMANDS, n=1)
+    return f"no command or directory '{word}'; did you mean '{near[0]}'?" if near else None
 
 
 def _fail(message: str) -> int:
@@ -74,6 +87,8 @@ def _script_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "db", nargs="?", metavar="DB", help="database, checkpoint or store directory; in memory if left out"
     )
+    # Only to say what is wrong with it.
+    parser.add_argument("more", nargs="*", help=argparse.SUPPRESS)
     script = parser.add_mutually_exclusive_group()
     script.add_argument("-c", "--command", metavar="SQL", help="run these statements")
     script.add_argument("-f", "--file", metavar="FILE", help="run the statements in FILE")
@@ -107,6 +122,10 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
 
         print(f"engramsql {__version__}")
         return GOOD
+    if options.more:
+        parser.error(f"unexpected '{options.more[0]}'; SQL is given with -c SQL, or -f FILE")
+    if options.db is not None and _looks_like_sql(options.db):
+        parser.error(f"no directory '{options.db}'; SQL is given with -c SQL, or -f FILE")
     if options.command is None and options.file is None and _is_terminal(sys.stdin):
         _say(f"{parser.prog}: nothing to run; give -c SQL, -f FILE, or pipe SQL in (--help)")
         return USAGE
@@ -116,15 +135,25 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
     return GOOD
 
 
+def _looks_like_sql(word: str) -> bool:
+    return any(map(str.isspace, word)) and os.sep not in word and not os.path.exists(word)
+
+
 def _script_text(options: argparse.Namespace) -> str:
     if options.command is not None:
         return str(options.command)
-    if options.file is not None and options.file != "-":
-        with open(options.file, encoding="utf-8") as file:
-            return file.read()
-    if sys.stdin is None:  # closed
-        return ""
-    return sys.stdin.buffer.read().decode("utf-8")
+    name = "stdin" if options.file in (None, "-") else f"'{options.file}'"
+    try:
+        if name != "stdin":
+            with open(options.file, "rb") as file:
+                script = file.read()
+        else:
+            script = b"" if sys.stdin is None else sys.stdin.buffer.read()  # None: closed
+        return script.decode("utf-8")
+    except OSError as error:
+        raise ArgumentError(f"cannot read {name}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"cannot read {name}: {error}") from error
 
 
 def format_of(options: argparse.Namespace) -> str:
@@ -171,13 +200,16 @@ def _build_drop(parser: argparse.ArgumentParser) -> None:
 
 
 def _build_tables(parser: argparse.ArgumentParser) -> None:
-    _add_db(parser, required=True)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("path", nargs="?", metavar="DB", help="database, checkpoint or store directory")
+    where.add_argument("--db", metavar="DB", help="the same")
     _add_format(parser)
 
     def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
         from engramsql.commands import run_script
 
-        run_script(options.db, "SELECT * FROM engram_tables()", format_of(options), read_only=True)
+        path = options.path or options.db
+        run_script(path, "SELECT * FROM engram_tables()", format_of(options), read_only=True)
         return GOOD
 
     parser.set_defaults(run=run)
@@ -222,7 +254,7 @@ def _build_extension_path(parser: argparse.ArgumentParser) -> None:
 
 # Name to summary and parser builder. `engramsql ./demo` opens a database directory of such a name.
 COMMANDS = {
-    "demo": ("make a small database and query it", _build_demo),
+    "demo": ("make a database of released size in sparse files and query it", _build_demo),
     "register": ("give a checkpoint or store a table name", _build_register),
     "drop": ("forget a table; its files stay", _build_drop),
     "tables": ("list the tables of a database", _build_tables),

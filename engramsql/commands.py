@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import os
+import shlex
+import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql import script
-from engramsql._directory import is_database
+from engramsql._directory import CATALOG_FILE, is_database
 from engramsql.database import Database, connect
 from engramsql.engine import stray_files
 from engramsql.errors import ArgumentError, EngramError
 from engramsql.export import write
+from engramsql.quoting import folded
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import duckdb
 
 __all__ = ["check", "drop", "register", "run_script"]
 
+# How long a wait lasts before Ctrl-C is looked for.
+_STEP_SECONDS = 0.05
 # How long a query may take to stop after Ctrl-C before the process ends without it.
 _STOP_SECONDS = 5.0
 _INTERRUPTED = 130
@@ -31,6 +37,8 @@ _INTERRUPTED = 130
 
 def run_script(path: str | None, text: str, format: str, *, read_only: bool = False) -> None:
     """Runs statements on the database at ``path`` and writes their results to stdout."""
+    if path is not None:
+        _require(path)
     with connect(path, read_only=read_only) as database:
         connection = database.connection
         # A script has no Python variables; ours are not its tables.
@@ -42,6 +50,38 @@ def run_script(path: str | None, text: str, format: str, *, read_only: bool = Fa
             sink.flush()
 
         _interruptible(connection, lambda: script.run(database, text, show))
+        if database.directory is not None and "create" in text.lower():
+            _warn_of_lost(database)
+
+
+def _require(path: str) -> None:
+    """Refuses a path that is mistyped: only ``register`` makes a database."""
+    if path != ":memory:" and not Path(path).exists():
+        raise ArgumentError(
+            f"'{path}' does not exist; make a database with: engramsql register NAME SOURCE --db {shlex.quote(path)}"
+        )
+
+
+def _warn_of_lost(database: Database) -> None:
+    """Names the tables and views that a script made and that nothing keeps."""
+    names = [*(entry.name for entry in database.tables()), *(entry.name for entry in database.views())]
+    kept = set(map(folded, names))
+    made = database.connection.execute(
+        """
+        SELECT 'table ' || table_name, table_name FROM duckdb_tables()
+        WHERE database_name = 'memory' AND NOT internal AND NOT temporary
+        UNION ALL
+        SELECT 'view ' || view_name, view_name FROM duckdb_views()
+        WHERE database_name = 'memory' AND NOT internal AND NOT temporary
+        """
+    ).fetchall()
+    lost = [what for what, name in made if folded(name) not in kept]
+    if lost and sys.stderr is not None:
+        print(
+            f"engramsql: warning: {', '.join(lost)}: not kept, a database keeps registered tables and views made with "
+            "Database.create_view(); write CREATE TEMP for what only this run needs",
+            file=sys.stderr,
+        )
 
 
 def register(options: argparse.Namespace) -> None:
@@ -67,6 +107,7 @@ def register(options: argparse.Namespace) -> None:
 
 def drop(path: str, name: str) -> None:
     """Forgets a table."""
+    _require(path)
     with _database(path) as database:
         database.drop(name)
 
@@ -77,11 +118,15 @@ def check(path: str) -> bool:
     Returns:
         Whether every table can be used; a stray file is named and does no harm.
     """
-    if not Path(path).exists():
-        raise ArgumentError(f"'{path}' does not exist")
+    _require(path)
     good = True
     with connect(path, read_only=True) as database:
-        for entry in database.tables():
+        entries = database.tables()
+        if not entries and not (Path(path) / CATALOG_FILE).exists():
+            raise ArgumentError(
+                f"'{path}' is empty; make a database with: engramsql register NAME SOURCE --db {shlex.quote(path)}"
+            )
+        for entry in entries:
             try:
                 table = database.table(entry.name)
                 missing = [shard for shard in table.shards() if not shard.present]
@@ -110,7 +155,11 @@ def _database(path: str) -> Database:
 def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
     """Runs ``work`` so that Ctrl-C stops its query at once.
 
-    DuckDB does not look for signals while it makes Arrow batches, so the work has a thread of its own; this one waits.
+    DuckDB does not look for signals while it makes Arrow batches, so the work has a thread of its own; this one waits,
+    and asks for the end of the query until the work has ended: the connection is never closed under a running query.
+
+    Raises:
+        KeyboardInterrupt: If Ctrl-C came, even if the work then ended by itself.
     """
     failure: list[BaseException] = []
     done = threading.Event()
@@ -123,23 +172,42 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Non
         finally:
             done.set()
 
-    threading.Thread(target=run, name="engramsql-script", daemon=True).start()
-    try:
-        done.wait()
-    except KeyboardInterrupt:
-        _stop(connection, done)
-        raise
+    with _counted_interrupts() as interrupts:
+        threading.Thread(target=run, name="engramsql-script", daemon=True).start()
+        # In steps: a signal that the system gives to another thread does not end a wait, its handler runs after it.
+        while not done.wait(_STEP_SECONDS) and not interrupts:
+            pass
+        if interrupts:
+            _stop(connection, done, interrupts)
+            raise KeyboardInterrupt
     if failure:
         raise failure[0]
 
 
-def _stop(connection: duckdb.DuckDBPyConnection, done: threading.Event) -> None:
-    """Interrupts until the script has ended: one interrupt is lost if it falls between two statements."""
-    deadline = time.monotonic() + _STOP_SECONDS
+@contextmanager
+def _counted_interrupts() -> Iterator[list[int]]:
+    """A list that grows by one with each Ctrl-C, which does nothing else; where Ctrl-C is ignored it still is."""
+    interrupts: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    # Only the main thread may set handlers, and None is one that Python did not set.
+    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
+        yield interrupts
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
     try:
-        while not done.wait(0.02):
-            connection.interrupt()
-            if time.monotonic() > deadline:
-                os._exit(_INTERRUPTED)
-    except KeyboardInterrupt:
-        os._exit(_INTERRUPTED)
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _stop(connection: duckdb.DuckDBPyConnection, done: threading.Event, interrupts: list[int]) -> None:
+    """Interrupts until the script has ended: one interrupt is lost if it falls between two statements.
+
+    A script that waits for the reader of its output cannot end; the process then ends without it.
+    """
+    deadline = time.monotonic() + _STOP_SECONDS
+    connection.interrupt()
+    while not done.wait(_STEP_SECONDS):
+        connection.interrupt()
+        if time.monotonic() > deadline or len(interrupts) > 1:
+            os._exit(_INTERRUPTED)

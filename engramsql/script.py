@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from engramsql.errors import EngramError
+from engramsql.errors import ArgumentError, EngramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,8 +49,10 @@ def split(script: str) -> list[str]:
             start, empty = offset + 1, True
         elif not _is_comment(text, offset):
             empty = False
-    if not empty:
-        pieces.append(text[start:].decode().strip())
+    rest = text[start:].decode().strip()
+    # A comment that is not closed may hide statements: it is handed on, for DuckDB to refuse.
+    if not empty or not _parses(rest):
+        pieces.append(rest)
     return pieces
 
 
@@ -70,7 +72,12 @@ def run(
             relation = database.sql(statement)
             if relation is not None and has_rows(statement, relation.columns):
                 show(relation)
-        except duckdb.Error as error:
+        except (duckdb.Error, ArgumentError) as error:
+            raise StatementError(number, len(statements), one_line(str(error))) from error
+        except OSError as error:
+            # pyarrow's, for a query that failed after its first rows; with a number it is about the output.
+            if error.errno is not None:
+                raise
             raise StatementError(number, len(statements), one_line(str(error))) from error
 
 
@@ -91,6 +98,14 @@ def one_line(message: str) -> str:
     """
     text = message.split("\n\nLINE ", 1)[0]
     return " ".join(text.split())
+
+
+def _parses(statement: str) -> bool:
+    try:
+        duckdb.extract_statements(statement)
+    except duckdb.ParserException:
+        return False
+    return True
 
 
 def _is_comment(text: bytes, offset: int) -> bool:

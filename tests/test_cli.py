@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -75,9 +77,19 @@ def test_statements_end_where_sql_says():
     assert out(stdin=script) == "a\n;\nb\nx;y;\nc;d\ngröße; 数据\n"
 
 
-@pytest.mark.parametrize("script", ["", ";", "-- nothing", "/* ; */ ;"])
+@pytest.mark.parametrize("script", ["", ";", "-- nothing", "/* ; */ ;", "/* a /* b */ */ -- /*"])
 def test_nothing_to_run_is_good(script: str):
     assert out(stdin=script) == ""
+
+
+@pytest.mark.parametrize(
+    "tail", ["/* SELECT 2", "/*", "/* a /* b */ ;", "SELECT 2 /* x", "'abc", "SELECT $$abc; SELECT 3"]
+)
+def test_what_is_not_closed_is_an_error(tail: str):
+    done = run("-c", f"SELECT 1 AS x; {tail}")
+    assert (done.returncode, done.stdout) == (1, b"x\n1\n")
+    assert done.stderr.startswith(b"engramsql: statement 2 of 2: Parser Error: ")
+    assert run("-c", tail).returncode == 1
 
 
 def test_only_results_are_data():
@@ -97,6 +109,10 @@ def test_python_variables_are_no_tables():
     assert done.returncode == 1
     assert b"options" in done.stderr
 
+
+LAST_HUGE = 170141183460469231731687303715884105727
+LAST_UNSIGNED = 340282366920938463463374607431768211455
+BIG = 10**100 + 1
 
 VALUES = """
     SELECT 9007199254740993 AS big, 18446744073709551615::UBIGINT AS unsigned,
@@ -140,6 +156,83 @@ def test_json_is_exact():
     text = out("--format", "json", "-c", VALUES)
     assert json.loads(text, parse_constant=refuse_constant) == [AS_JSON]
     assert "1.50" in text  # a decimal keeps its digits
+
+
+# Values that Python or Arrow have no room for, and DuckDB's text of them.
+TEXTS = {
+    "INTERVAL '1 month -3 days'": "1 month -3 days",
+    "'12:00:00+02'::TIMETZ": "12:00:00+02",
+    "'2020-01-01 00:00:00+00'::TIMESTAMPTZ": "2020-01-01 00:00:00+00",
+    "'0101'::BIT": "0101",
+    "DATE 'infinity'": "infinity",
+    "TIMESTAMP '-infinity'": "-infinity",
+    "DATE '290000-01-01'": "290000-01-01",
+    "DATE '0044-03-15 (BC)'": "0044-03-15 (BC)",
+    "TIMESTAMP '290000-01-01 00:00:00'": "290000-01-01 00:00:00",
+    "'2020-01-01 00:00:00.123456789'::TIMESTAMP_NS": "2020-01-01 00:00:00.123456789",
+    "'a'::ENUM('a')": "a",
+    "'00000000-0000-0000-0000-00000000000f'::UUID": "00000000-0000-0000-0000-00000000000f",
+    "union_value(a := [1])": "[1]",
+    "row(1, NULL)::VARCHAR": "(1, NULL)",
+}
+NUMBERS = {
+    f"{LAST_UNSIGNED}::UHUGEINT": str(LAST_UNSIGNED),
+    f"-{LAST_HUGE}::HUGEINT": str(-LAST_HUGE),
+    f"{BIG}::BIGNUM": str(BIG),
+    "18446744073709551615::UBIGINT": "18446744073709551615",
+    "0.0000000001::DECIMAL(38, 20)": "0.00000000010000000000",
+    "'-0.0'::DOUBLE": "-0.0",
+    "'-0.0'::FLOAT": "-0.0",
+    "NULL::HUGEINT": "null",
+    "'\\x00\\xFF'::BLOB": '"00ff"',
+    **{sql: json.dumps(text) for sql, text in TEXTS.items()},
+}
+
+
+def test_values_are_the_same_inside_as_outside():
+    wrappers = {
+        "{}": "{}",
+        "[{}, NULL]": "[{},null]",
+        "[[{}], NULL]": "[[{}],null]",
+        "array_value({})": "[{}]",
+        "{{'a \"b': [{}]}}": '{{"a \\"b":[{}]}}',
+        "MAP {{'k': {}}}": '{{"k":{}}}',
+    }
+    selected, expected = [], []
+    for sql, text in NUMBERS.items():
+        for wrapper, written in wrappers.items():
+            selected.append(wrapper.format(sql))
+            expected.append(written.format(text))
+    names = [f"c{number}" for number in range(len(selected))]
+    query = ", ".join(f"{value} AS {name}" for value, name in zip(selected, names, strict=True))
+    line = out("--format", "jsonl", "-c", f"SELECT {query}").rstrip("\n")
+    assert line == "{" + ",".join(f'"{name}":{text}' for name, text in zip(names, expected, strict=True)) + "}"
+    cells = dict(zip(names, next(csv.reader(out("-c", f"SELECT {query}").splitlines()[1:])), strict=True))
+    for name, text in zip(names, expected, strict=True):
+        assert cells[name] == ("" if text == "null" else json.loads(text) if text.startswith('"') else text)
+
+
+def test_keys_of_maps_and_rows_without_names():
+    query = f"SELECT MAP {{DATE 'infinity': 1}} AS a, MAP {{{LAST_UNSIGNED}::UHUGEINT: [INTERVAL 1 DAY]}} AS b"
+    assert json.loads(out("--format", "jsonl", "-c", query)) == {
+        "a": {"infinity": 1},
+        "b": {str(LAST_UNSIGNED): ["1 day"]},
+    }
+    assert "1 day" in out(
+        "--format", "jsonl", "-c", "SELECT row(1, INTERVAL 1 DAY) AS r, [row(1, INTERVAL 1 DAY)] AS l"
+    )
+
+
+def test_what_pyarrow_cannot_hold_is_one_line(monkeypatch: pytest.MonkeyPatch):
+    from engramsql import connect, errors, export
+    from engramsql.export import text
+
+    def fail(*_: object) -> None:
+        raise pa.ArrowNotImplementedError("no such type")
+
+    monkeypatch.setattr(text, "write_csv", fail)
+    with connect() as db, pytest.raises(errors.ArgumentError, match=r"'x' \(INTEGER\).*VARCHAR"):
+        export.write(db.sql("SELECT 1 AS x"), "csv", io.BytesIO())
 
 
 def test_jsonl_is_the_same_line_by_line():
@@ -217,6 +310,60 @@ def test_a_failed_arrow_stream_does_not_look_whole():
     assert not done.stdout.endswith(b"\xff\xff\xff\xff\x00\x00\x00\x00")
 
 
+@pytest.mark.parametrize("format", ["arrow", "parquet"])
+@pytest.mark.parametrize(
+    "value", ["{}::UHUGEINT", "[{}::UHUGEINT]", "{{'a': [{}::UHUGEINT]}}", "MAP {{1: {}::UHUGEINT}}", "[-{}::HUGEINT]"]
+)
+def test_a_number_too_wide_for_arrow_is_refused(format: str, value: str):
+    number = LAST_HUGE if value.endswith("::HUGEINT]") else LAST_UNSIGNED
+    done = run("--format", format, "-c", f"SELECT 1 AS fits, {value.format(number)} AS wide")
+    assert done.returncode == 1
+    (message,) = done.stderr.decode().splitlines()
+    assert message.startswith("engramsql: column 'wide' (")
+    assert str(number) in message
+    assert 'CAST("wide" AS VARCHAR)' in message
+
+
+def test_arrow_holds_every_value_as_it_is():
+    text = f"""
+        SELECT 1 AS a, {10**37}::HUGEINT AS a, -5::HUGEINT AS huge, [7::UHUGEINT, NULL] AS list,
+               {BIG}::BIGNUM AS bignum, '0101'::BIT AS bit, ['12:00:00+02'::TIMETZ] AS time,
+               {{'x y': 9::UHUGEINT, 'z': 'k'::ENUM('k')}} AS struct, [1::HUGEINT]::HUGEINT[1] AS fixed
+    """
+    for format in ("arrow", "parquet"):
+        done = run("--format", format, "-c", text)
+        assert (done.returncode, done.stderr) == (0, b"")
+        stream = io.BytesIO(done.stdout)
+        table = pa.ipc.open_stream(stream).read_all() if format == "arrow" else pq.read_table(stream)
+        table.validate(full=True)
+        (row,) = table.to_pylist()
+        assert row == {
+            "a": 1,
+            "a_1": 10**37,
+            "huge": -5,
+            "list": [7, None],
+            "bignum": str(BIG),
+            "bit": "0101",
+            "time": ["12:00:00+02"],
+            "struct": {"x y": 9, "z": "k"},
+            "fixed": [1],
+        }
+
+
+def test_equal_names_in_arrow():
+    for value in ("2", "2::HUGEINT"):
+        done = run("--format", "arrow", "-c", f"SELECT 1 AS a, {value} AS a")
+        assert pa.ipc.open_stream(done.stdout).read_all().to_pylist() == [{"a": 1, "a_1": 2}]
+
+
+@pytest.mark.parametrize("value", ["INTERVAL 1 MONTH", "[{'a': INTERVAL 1 MONTH}]", "union_value(a := 1)"])
+def test_what_parquet_cannot_hold_is_named(value: str):
+    done = run("--format", "parquet", "-c", f"SELECT 1 AS x, {value} AS odd")
+    assert (done.returncode, done.stdout) == (1, b"")
+    (message,) = done.stderr.decode().splitlines()
+    assert message.startswith("engramsql: column 'odd' (")
+
+
 def test_parquet(tmp_path: Path):
     done = run("--format", "parquet", "-c", "SELECT range AS x FROM range(10000)")
     assert pq.read_table(io.BytesIO(done.stdout)).num_rows == 10000
@@ -235,6 +382,8 @@ def test_box_into_a_pipe_is_plain():
         ["-c", "SELECT 1", "-f", "x.sql"],
         ["--nonsense"],
         ["db", "another"],
+        [".", "SELECT 1"],
+        ["SELECT 1"],
         ["register", "x"],
         ["register", "x", "y"],
         ["drop"],
@@ -262,6 +411,68 @@ def test_errors_are_one_line(tmp_path: Path):
         assert done.stderr.count(b"\n") == 1
 
 
+def test_only_register_makes_a_database(tmp_path: Path):
+    missing = tmp_path / "my db"
+    for words in [
+        [missing, "-c", "SELECT 1"],
+        [missing, "--read-only", "-c", "SELECT 1"],
+        ["tables", "--db", missing],
+        ["tables", missing],
+        ["check", missing],
+        ["drop", "x", "--db", missing],
+    ]:
+        done = run(*words)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr.decode() == (
+            f"engramsql: '{missing}' does not exist; make a database with: "
+            f"engramsql register NAME SOURCE --db '{missing}'\n"
+        )
+        assert not missing.exists()
+    missing.mkdir()
+    done = run("check", missing)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"is empty; make a database" in done.stderr
+    assert out(":memory:", "-c", "SELECT 1 AS x") == "x\n1\n"
+
+
+def test_a_misspelt_command_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    from engramsql.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["regster", "x", "y"]) == 2
+    said = "engramsql: no command or directory 'regster'; did you mean 'register'?\n"
+    assert capfd.readouterr() == ("", said)
+    (tmp_path / "table").mkdir()
+    assert main(["table", "--format", "csv", "-c", "SELECT 1 AS x"]) == 0
+    assert capfd.readouterr() == ("x\n1\n", "")
+
+
+@pytest.mark.parametrize("words", [[".", "SELECT 1"], ["SELECT 1"]], ids=" ".join)
+def test_sql_without_its_option_is_told_so(words: list[str]):
+    assert b"SQL is given with -c" in run(*words).stderr
+
+
+def test_what_a_database_does_not_keep_is_named(tmp_path: Path):
+    db = tmp_path / "db"
+    out("register", "ple", CHECKPOINT, "--db", db)
+    done = run(db, "-c", "CREATE TABLE t AS SELECT 1 AS x; CREATE OR REPLACE VIEW v AS FROM t; FROM v")
+    assert (done.returncode, done.stdout) == (0, b"x\n1\n")
+    (warning,) = done.stderr.decode().splitlines()
+    assert warning.startswith("engramsql: warning: table t, view v: not kept")
+    assert out(db, "-c", "CREATE TEMP TABLE t AS SELECT 1 AS x; FROM t") == "x\n1\n"
+    assert out(db, "-c", "CREATE TABLE t AS SELECT 1 AS x; FROM t; DROP TABLE t") == "x\n1\n"
+    assert out(CHECKPOINT, "-c", "CREATE TABLE t AS SELECT 1 AS x; FROM t") == "x\n1\n"
+
+
+def test_a_script_file_that_cannot_be_read_is_named(tmp_path: Path):
+    for name, reason in [("no file.sql", "No such file or directory"), (".", "Is a directory")]:
+        done = run("-f", tmp_path / name)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr.decode() == f"engramsql: cannot read '{tmp_path / name}': {reason}\n"
+
+
 def test_a_bad_script_file_is_an_error(tmp_path: Path):
     script = tmp_path / "latin.sql"
     script.write_bytes("SELECT 'ü'".encode("latin-1"))
@@ -275,7 +486,7 @@ def test_register_tables_drop(tmp_path: Path):
     assert out("register", "ple", CHECKPOINT, "--db", db).startswith(f"ple: {ROWS} rows x 160 bytes")
     (row,) = csv.DictReader(io.StringIO(out("tables", "--db", db)))
     assert (row["name"], row["rows"], row["format"]) == ("ple", str(ROWS), "fp8_e4m3")
-    assert json.loads(out("tables", "--db", db, "--format", "json"))[0]["rows"] == ROWS
+    assert json.loads(out("tables", db, "--format", "json"))[0]["rows"] == ROWS
     assert out(db, "-c", "SELECT count(*) AS n FROM ple") == f"n\n{ROWS}\n"
     assert out("drop", "ple", "--db", db) == ""
     assert run("drop", "ple", "--db", db).returncode == 1
@@ -365,18 +576,82 @@ def test_a_closed_pipe_is_quiet():
     reader.stderr.close()
 
 
-def test_interrupt_stops_the_query():
-    query = "SELECT 1 AS ready; SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
-    with subprocess.Popen([*PROGRAM, "-c", query], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline() == b"ready\n"
-        assert process.stdout.readline() == b"1\n"
+LONG = "SELECT 1 AS ready; SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
+
+
+@pytest.mark.parametrize("route", ["to the process", "to another thread"])
+def test_interrupt_stops_the_query(route: str):
+    with interruptible("-c", LONG) as process:
+        read_ready(process)
         started = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130
+        if route == "to the process":
+            process.send_signal(signal.SIGINT)
+        else:
+            signal_another_thread(process.pid)
+        assert process.wait(timeout=60) == 130
         assert time.monotonic() - started < 5
+        assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+def test_an_ignored_interrupt_stays_ignored():
+    """As in a background job of a shell script, and under nohup."""
+    text = "SELECT 1 AS ready; SELECT sum(a.range * b.range) FROM range(20000) a, range(10000) b; SELECT 2 AS end"
+    with interruptible("-c", text, handler="SIG_IGN") as process:
+        read_ready(process)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        assert process.stdout.read().endswith(b"\nend\n2\n")
+        assert process.wait(timeout=60) == 0
+
+
+def test_an_interrupt_ends_a_script_whose_output_nobody_reads():
+    """No query runs that could be interrupted: the script waits for room in the pipe. A second Ctrl-C does not wait."""
+    with interruptible("-c", "SELECT 1 AS ready; FROM range(100000000)") as process:
+        read_ready(process)
+        # The process may be anywhere; whenever it is in the pipe, one of these ends it.
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        assert process.wait(timeout=1) == 130
+
+
+def test_the_handler_is_put_back():
+    from engramsql import commands
+
+    before = signal.getsignal(signal.SIGINT)
+    commands.run_script(None, "SET threads = 1", "csv")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@contextmanager
+def interruptible(*arguments: str, handler: str = "default_int_handler") -> "Iterator[subprocess.Popen[bytes]]":
+    """The program with a handler of its own for Ctrl-C: whoever runs the tests may ignore it."""
+    code = (
+        f"import signal, sys; signal.signal(signal.SIGINT, signal.{handler}); "
+        "from engramsql.cli import main; sys.exit(main())"
+    )
+    words = [sys.executable, "-c", code, *arguments]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_ready(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(2)] == [b"ready\n", b"1\n"]
+
+
+def signal_another_thread(pid: int) -> None:
+    """Sends SIGINT to a thread that is not the main one: Python's handler runs when the main thread wakes up."""
+    import ctypes
+
+    others = [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) != pid]
+    tgkill = 234 if os.uname().machine == "x86_64" else 131
+    assert ctypes.CDLL(None, use_errno=True).syscall(tgkill, pid, others[0], int(signal.SIGINT)) == 0
 
 
 def on_a_terminal(*arguments: str) -> tuple[int, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from engramsql.errors import ArgumentError
+from engramsql.errors import ArgumentError, EngramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ def write(relation: duckdb.DuckDBPyRelation, format: str, sink: IO[bytes]) -> No
     """Writes the rows of ``relation`` to ``sink`` in one of FORMATS.
 
     Raises:
-        ArgumentError: If there is no such format.
+        ArgumentError: If there is no such format, or a value has no place in it.
         duckdb.Error: If the query fails while it runs; what was written until then stays.
     """
     import importlib
@@ -42,4 +42,13 @@ def write(relation: duckdb.DuckDBPyRelation, format: str, sink: IO[bytes]) -> No
         raise ArgumentError(f"unknown format '{format}'; one of {', '.join(FORMATS)}")
     module, function = FORMATS[format]
     writer: Writer = getattr(importlib.import_module(module), function)
-    writer(relation, sink)
+    try:
+        writer(relation, sink)
+    except (EngramError, UnicodeError, OSError):
+        raise
+    except (ValueError, ArithmeticError, NotImplementedError, TypeError) as error:
+        # Types that pyarrow or Python cannot hold, should one be left; pyarrow's errors derive from these.
+        names = ", ".join(f"'{name}' ({type_})" for name, type_ in zip(relation.columns, relation.types, strict=True))
+        raise ArgumentError(
+            f"cannot write the result as {format}: {error}; its columns: {names}; cast the one it is about to VARCHAR"
+        ) from error

@@ -1,34 +1,101 @@
-"""Arrow IPC and Parquet. A query that fails midway leaves no end marker and no footer: nothing that looks whole."""
+"""Arrow IPC and Parquet. A query that fails midway leaves no end marker and no footer: nothing that looks whole.
+
+Every value arrives as it was, or the result is refused: HUGEINT and UHUGEINT are DECIMAL(38,0); BIGNUM, BIT and TIMETZ,
+which Arrow has no types for, are text.
+"""
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
+import duckdb
 import pyarrow as pa
 
+from engramsql.errors import ArgumentError
+from engramsql.export.columns import unique_names
+from engramsql.export.types import cast_type, contains, exact_leaf
+from engramsql.quoting import identifier
+
 if TYPE_CHECKING:
-    import duckdb
+    from collections.abc import Iterator
 
 __all__ = ["write_arrow", "write_parquet"]
 
 _BATCH_ROWS = 8192
+_TOO_WIDE = re.compile(r"ould not cast value (\S+) to DECIMAL\(38,0\)")
 
 
 def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
-    """An IPC stream with its end marker."""
-    reader = relation.to_arrow_reader(_BATCH_ROWS)
-    writer = pa.ipc.new_stream(sink, reader.schema)
-    for batch in reader:
-        writer.write_batch(batch)
-    writer.close()
+    """An IPC stream with its end marker.
+
+    Raises:
+        ArgumentError: If a value has no place in Arrow, with its column and type.
+    """
+    _refuse(relation, ("type",), "arrow")
+    with _named_overflow(relation, "arrow"):
+        reader = _exact(relation).to_arrow_reader(_BATCH_ROWS)
+        writer = pa.ipc.new_stream(sink, reader.schema)
+        for batch in reader:
+            writer.write_batch(batch)
+        writer.close()
 
 
 def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
-    """A Parquet file."""
+    """A Parquet file.
+
+    Raises:
+        ArgumentError: If a value has no place in Parquet, with its column and type.
+    """
     import pyarrow.parquet as pq
 
-    reader = relation.to_arrow_reader(_BATCH_ROWS)
-    writer = pq.ParquetWriter(sink, reader.schema)
-    for batch in reader:
-        writer.write_batch(batch)
-    writer.close()
+    _refuse(relation, ("type", "interval", "union"), "parquet")
+    with _named_overflow(relation, "parquet"):
+        reader = _exact(relation).to_arrow_reader(_BATCH_ROWS)
+        writer = pq.ParquetWriter(sink, reader.schema)
+        for batch in reader:
+            writer.write_batch(batch)
+        writer.close()
+
+
+def _exact(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """The relation with names of its own per column, and casts where DuckDB's Arrow export would change values."""
+    casts = [cast_type(type_, exact_leaf) for type_ in relation.types]
+    names = unique_names(relation.columns)
+    if not any(casts) and names == list(relation.columns):
+        return relation
+    columns = enumerate(zip(names, casts, strict=True), start=1)
+    return relation.project(
+        ", ".join(
+            f"{f'#{position}' if cast is None else f'CAST(#{position} AS {cast})'} AS {identifier(name)}"
+            for position, (name, cast) in columns
+        )
+    )
+
+
+def _refuse(relation: duckdb.DuckDBPyRelation, ids: tuple[str, ...], format: str) -> None:
+    for name, type_ in zip(relation.columns, relation.types, strict=True):
+        if contains(type_, ids):
+            raise ArgumentError(f"column '{name}' ({type_}) cannot be written as {format}; {_remedy(name)}")
+
+
+@contextmanager
+def _named_overflow(relation: duckdb.DuckDBPyRelation, format: str) -> Iterator[None]:
+    """The columns in an error about a number of more than 38 digits."""
+    try:
+        yield
+    except (duckdb.Error, OSError) as error:  # a query that fails after its first rows is an OSError of pyarrow
+        found = _TOO_WIDE.search(str(error))
+        columns = zip(relation.columns, relation.types, strict=True)
+        wide = [(name, type_) for name, type_ in columns if contains(type_, ("hugeint", "uhugeint"))]
+        if found is None or not wide:
+            raise
+        names = ", ".join(f"'{name}' ({type_})" for name, type_ in wide)
+        raise ArgumentError(
+            f"column {names}: {found[1]} has more than the 38 digits that {format} can hold; {_remedy(wide[0][0])}"
+        ) from error
+
+
+def _remedy(name: str) -> str:
+    return f"cast it in the query: CAST({identifier(name)} AS VARCHAR)"

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from itertools import count as count_from
 from typing import TYPE_CHECKING, NamedTuple
 
 from engramsql.export.fragments import fragments
+from engramsql.export.types import Kind, Shape, cast_type, shape_of, text_leaf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import duckdb
     import pyarrow as pa
+    from duckdb.sqltypes import DuckDBPyType
 
-__all__ = ["Column", "Kind", "batches", "columns_of", "json_cells", "plain_cells"]
+__all__ = ["Column", "batches", "columns_of", "json_cells", "plain_cells", "unique_names"]
 
 # DuckDB hands out whole vectors of 2048 rows anyway.
 _BATCH_ROWS = 2048
 # Values that are text at one time: bounds memory when each row holds thousands of floats.
 _SLICE_VALUES = 1 << 16
-
-_INTEGERS = frozenset(["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"])
-# Arrow has no type that holds all of their values; DuckDB writes them as digits.
-_WIDE_NUMBERS = frozenset(["hugeint", "uhugeint", "decimal", "bignum", "varint"])
-_NESTED = frozenset(["list", "array", "struct", "map", "union"])
-
-
-class Kind(Enum):
-    """How a column's values become text."""
-
-    NUMBER = "number"
-    TEXT = "text"
-    NESTED = "nested"
 
 
 @dataclass(frozen=True)
@@ -40,7 +29,7 @@ class Column:
     """One column of a result."""
 
     name: str
-    kind: Kind
+    shape: Shape
 
 
 class _Plan(NamedTuple):
@@ -65,36 +54,38 @@ def batches(relation: duckdb.DuckDBPyRelation) -> Iterator[list[pa.Array]]:
 
 def json_cells(column: Column, array: pa.Array) -> list[str]:
     """JSON text of each value; NULL is ``null``."""
-    if column.kind is Kind.NUMBER and _is_string(array):
-        return ["null" if digits is None else digits for digits in array.to_pylist()]
-    return fragments(array)
+    return fragments(array, column.shape)
 
 
 def plain_cells(column: Column, array: pa.Array) -> list[str | None]:
     """Bare text of each value: what JSON shows, texts without quotes; NULL is None."""
     if _is_string(array):
         return list(array.to_pylist())
-    cells = fragments(array)
-    plain = cells if column.kind is Kind.NESTED else [cell.strip('"') for cell in cells]
+    cells = fragments(array, column.shape)
+    plain = cells if column.shape.kind is Kind.NESTED else [cell.strip('"') for cell in cells]
     return [None if null else cell for cell, null in zip(plain, array.is_null().to_pylist(), strict=True)]
 
 
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Names as object keys: the second ``a`` is ``a_1``, as in Arrow."""
+    unique: list[str] = []
+    for name in names:
+        candidates = (f"{name}_{count}" for count in count_from(1))
+        unique.append(name if name not in unique else next(key for key in candidates if key not in unique))
+    return unique
+
+
 def _plans(relation: duckdb.DuckDBPyRelation) -> list[_Plan]:
-    names_and_types = zip(relation.columns, relation.types, strict=True)
-    return [_plan(name, type_.id, position) for position, (name, type_) in enumerate(names_and_types, start=1)]
-
-
-def _plan(name: str, type_id: str, position: int) -> _Plan:
     """Columns are named by position: a result may have two of one name."""
-    if type_id in _INTEGERS or type_id in ("float", "double", "boolean"):
-        return _Plan(Column(name, Kind.NUMBER), f"#{position}")
-    if type_id in _WIDE_NUMBERS:
-        return _Plan(Column(name, Kind.NUMBER), f"CAST(#{position} AS VARCHAR)")
-    if type_id in _NESTED:
-        return _Plan(Column(name, Kind.NESTED), f"#{position}")
-    if type_id == "blob":
-        return _Plan(Column(name, Kind.TEXT), f"lower(hex(#{position}))")
-    return _Plan(Column(name, Kind.TEXT), f"CAST(#{position} AS VARCHAR)")
+    return [
+        _Plan(Column(name, shape_of(type_)), _expression(type_, position))
+        for position, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True), start=1)
+    ]
+
+
+def _expression(type_: DuckDBPyType, position: int) -> str:
+    cast = cast_type(type_, text_leaf)
+    return f"#{position}" if cast is None else f"CAST(#{position} AS {cast})"
 
 
 def _is_string(array: pa.Array) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from itertools import count as count_from
 from typing import IO, TYPE_CHECKING
 
-from engramsql.export.columns import batches, columns_of, json_cells
+from engramsql.export.columns import batches, columns_of, json_cells, unique_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import duckdb
 
@@ -35,19 +34,10 @@ def write_jsonl(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
 
 def _objects(relation: duckdb.DuckDBPyRelation) -> Iterator[list[str]]:
     columns = columns_of(relation)
-    keys = [json.dumps(name, ensure_ascii=False) for name in _unique(column.name for column in columns)]
+    keys = [json.dumps(name, ensure_ascii=False) for name in unique_names(column.name for column in columns)]
     for arrays in batches(relation):
         cells = [json_cells(column, array) for column, array in zip(columns, arrays, strict=True)]
         yield [
             "{" + ",".join(f"{key}:{cell}" for key, cell in zip(keys, row, strict=True)) + "}"
             for row in zip(*cells, strict=True)
         ]
-
-
-def _unique(names: Iterable[str]) -> list[str]:
-    """Names as object keys: the second ``a`` is ``a_1``, as in Arrow."""
-    unique: list[str] = []
-    for name in names:
-        candidates = (f"{name}_{count}" for count in count_from(1))
-        unique.append(name if name not in unique else next(key for key in candidates if key not in unique))
-    return unique
