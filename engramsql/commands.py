@@ -197,7 +197,9 @@ def _counted_interrupts() -> Iterator[list[int]]:
     try:
         yield interrupts
     finally:
-        signal.signal(signal.SIGINT, before)
+        # After Ctrl-C the process ends with its own exit code; one more, while it closes, must not change that. A
+        # handler in Python would be taken away too early.
+        signal.signal(signal.SIGINT, signal.SIG_IGN if interrupts else before)
 
 
 def _stop(connection: duckdb.DuckDBPyConnection, done: threading.Event, interrupts: list[int]) -> None:
