@@ -100,7 +100,7 @@ def register(options: argparse.Namespace) -> None:
         )
     for entry in entries:
         print(
-            f"{entry.name}: {entry.rows} rows x {entry.row_bytes} bytes in {entry.shards} shards, "
+            f"{entry.name}: {entry.rows} rows x {entry.row_bytes} bytes in {_shards(entry.shards)}, "
             f"format {entry.format or 'not known'}, spec {entry.spec or 'not known'}"
         )
 
@@ -141,8 +141,12 @@ def check(path: str) -> bool:
                 print(f"{entry.name}: shard {shard.shard}: '{shard.file}' is missing or too short")
                 good = False
             if not missing:
-                print(f"{entry.name}: ok, {table.rows} rows x {table.row_bytes} bytes in {entry.shards} shards")
+                print(f"{entry.name}: ok, {table.rows} rows x {table.row_bytes} bytes in {_shards(entry.shards)}")
     return good
+
+
+def _shards(count: int) -> str:
+    return f"{count} shard" if count == 1 else f"{count} shards"
 
 
 def _database(path: str) -> Database:

@@ -127,7 +127,6 @@ def test_an_unsigned_id_out_of_range_is_named(table: Table, bad: "np.ndarray[tup
         (np.array([True]), "True at position 0"),
         (np.array(["7"]), "'7' at position 0"),
         (np.array([0, None], dtype=object), "None at position 1"),
-        (pa.array([0, None]), "nan at position 1"),
     ],
     ids=repr,
 )
