@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -45,24 +44,20 @@ def run(store: Path, repeats: int) -> dict[str, Any]:
     paths: set[str] = set()
     for rows in BATCHES:
         batch = {r: Sample(f"{r}, cold, {rows} rows", "row", rows) for r in readers}
-        again: dict[str, list[float]] = {r: [] for r in readers}
         # A small batch takes well under a millisecond, so one read says little.
         for _ in range(repeats * 3 if rows < 1000 else repeats):
             for reader in readers + readers[::-1]:
                 drop_pages(shard_files(store))
-                first, second, path = _child(store, reader, rows)
+                first, again, path = _child(store, reader, rows)
+                if not is_cold(first, again, rows):
+                    void(
+                        f"{reader}, {rows} rows: first read {first / rows * 1e6:.2f} us/row, the same again "
+                        f"{again / rows * 1e6:.2f} us/row; the first was not cold"
+                    )
                 batch[reader].seconds.append(first)
-                again[reader].append(second)
+                again_us.setdefault(batch[reader].name, []).append(again / rows * 1e6)
                 if reader == "engramsql":
                     paths.add(path)
-        for reader, sample in batch.items():
-            first, second = statistics.median(sample.seconds), statistics.median(again[reader])
-            if not is_cold(first, second, rows):
-                void(
-                    f"{reader}, {rows} rows: first read {first / rows * 1e6:.2f} us/row, the same again "
-                    f"{second / rows * 1e6:.2f} us/row (medians); the first was not cold"
-                )
-            again_us[sample.name] = [t / rows * 1e6 for t in again[reader]]
         samples += batch.values()
     print(f"cold, first read after dropping pages, a process each; code path: {', '.join(sorted(paths))}")
     for s in samples:
