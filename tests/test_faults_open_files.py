@@ -38,7 +38,7 @@ assert read(range(rows)) == before.tobytes()
 ROUTES = ["python", "fetch", "scalar", "scan"]
 
 
-READERS = ["mapped", "positional"]
+READERS = ["mapped", "pread"]
 """Code paths that a batch can take; ENGRAMSQL_READER forces one."""
 
 

@@ -29,7 +29,7 @@ def small(db: Any, tmp_path: Path) -> Any:
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reader", ["mapped", "positional"])
+@pytest.mark.parametrize("reader", ["mapped", "pread"])
 def test_three_hundred_shards_with_64_handles(tmp_path: Path, reader: str) -> None:
     make_store(tmp_path, shards=300, manifest=True)
     done = run_python(

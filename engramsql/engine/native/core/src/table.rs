@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::format::{Decoder, ValueFormat};
-use crate::read::{self, ReadPlan, Reader, RowBytes};
+use crate::read::{ReadPlan, Readers, Row, RowSink};
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec};
 use std::path::{Path, PathBuf};
@@ -54,13 +54,13 @@ pub struct Table {
     decoder: Option<Decoder>,
     dim: Option<usize>,
     spec: Option<Spec>,
-    reader: Box<dyn Reader>,
+    readers: Readers,
 }
 
 impl Table {
     /// Opens the files of a table found in `source`.
     pub fn open(name: &str, source: &Path, found: SourceTable) -> Result<Table> {
-        let reader = read::reader_for(&found.layout)?;
+        let readers = Readers::open(&found.layout)?;
         let dim = found.format.as_ref().and_then(|format| format.dim_of(found.layout.row_bytes()));
         Ok(Table {
             name: name.to_owned(),
@@ -71,7 +71,7 @@ impl Table {
             dim,
             spec: found.spec,
             layout: found.layout,
-            reader,
+            readers,
         })
     }
 
@@ -130,9 +130,9 @@ impl Table {
         self.layout.bytes()
     }
 
-    /// Name of the code path that reads rows.
+    /// Name of the code path of the next batch.
     pub fn reader(&self) -> &'static str {
-        self.reader.name()
+        self.readers.path().name()
     }
 
     /// One line per extent, by shard.
@@ -154,7 +154,7 @@ impl Table {
                     offset: extent.offset,
                     bytes,
                     present,
-                    resident_bytes: self.reader.resident_bytes(extent.file, extent.offset, bytes),
+                    resident_bytes: self.readers.resident_bytes(extent.file, extent.offset, bytes),
                 }
             })
             .collect();
@@ -194,8 +194,8 @@ impl Table {
     pub fn fetch_into(&self, ids: &[i64], out: &mut [u8]) -> Result<()> {
         let width = self.row_bytes();
         check_output("bytes", ids.len() * width, out.len())?;
-        self.read(ids, &mut |position, row| {
-            let out = &mut out[position * width..][..width];
+        self.read(ids, &mut |row: Row<'_>| {
+            let out = &mut out[row.position * width..][..width];
             let (values, scales) = out.split_at_mut(row.values.len());
             values.copy_from_slice(row.values);
             scales.copy_from_slice(row.scales);
@@ -207,9 +207,9 @@ impl Table {
         let (decoder, dim) = self.decoder()?;
         check_output("values", ids.len() * dim, out.len())?;
         let value_bytes = decoder.format().value_bytes(dim);
-        self.read(ids, &mut |position, row| {
+        self.read(ids, &mut |row: Row<'_>| {
             let (values, scales) = split_row(row, value_bytes);
-            decoder.decode(values, scales, &mut out[position * dim..][..dim]);
+            decoder.decode(values, scales, &mut out[row.position * dim..][..dim]);
         })
     }
 
@@ -219,20 +219,20 @@ impl Table {
         check_output("values", ids.len() * dim, out.len())?;
         let value_bytes = decoder.format().value_bytes(dim);
         let mut scratch = vec![0.0; dim];
-        self.read(ids, &mut |position, row| {
+        self.read(ids, &mut |row: Row<'_>| {
             let (values, scales) = split_row(row, value_bytes);
-            decoder.decode_bf16(values, scales, &mut scratch, &mut out[position * dim..][..dim]);
+            decoder.decode_bf16(values, scales, &mut scratch, &mut out[row.position * dim..][..dim]);
         })
     }
 
     /// An error if any of the table's files was replaced, modified, shortened or removed since it was opened.
     pub fn check_files(&self) -> Result<()> {
-        Ok(self.reader.check()?)
+        Ok(self.readers.check()?)
     }
 
     /// Says that rows `rows` will be read soon and in order, so that the disk can be read ahead; results do not change.
     pub fn announce(&self, rows: std::ops::Range<u64>) {
-        self.reader.announce(rows.start..rows.end.min(self.rows()));
+        self.readers.announce(rows.start..rows.end.min(self.rows()));
     }
 
     /// Row ids of one sequence (tokens x heads, token-major). `history`: tokens before, newest last.
@@ -266,18 +266,18 @@ impl Table {
         Error::RowIdOutOfRange { table: self.name.clone(), rows: self.rows(), id }
     }
 
-    fn read(&self, ids: &[i64], sink: &mut dyn FnMut(usize, RowBytes<'_>)) -> Result<()> {
+    fn read(&self, ids: &[i64], sink: &mut dyn RowSink) -> Result<()> {
         fault::point("gather");
         let plan = self.plan(ids)?;
         if ids.is_empty() {
             return Ok(());
         }
-        Ok(self.reader.read(&plan, sink)?)
+        Ok(self.readers.read(&plan, sink)?)
     }
 }
 
 /// Values and block scales of a row, whether they lie in two parts or packed in one.
-fn split_row(row: RowBytes<'_>, value_bytes: usize) -> (&[u8], &[u8]) {
+fn split_row(row: Row<'_>, value_bytes: usize) -> (&[u8], &[u8]) {
     if row.scales.is_empty() { row.values.split_at(value_bytes) } else { (row.values, row.scales) }
 }
 

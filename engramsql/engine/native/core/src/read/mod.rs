@@ -1,16 +1,21 @@
 //! Reading rows: a plan of what to read, and the readers that carry it out.
 //!
-//! A batch is planned as a whole: its ids are proven to be in range, its files proven to be those that were opened. A
-//! [`Reader`] then hands every row to a sink. Readers: [`MappedReader`] (memory maps, the default) and
-//! [`PositionalReader`] (plain reads, for file systems that cannot be mapped; `ENGRAMSQL_READER=positional` forces it).
+//! A batch is planned as a whole: its ids are proven to be in range, its files proven to be those that were opened. Then
+//! [`Readers`] chooses the [`CodePath`] and the [`Reader`] hands every row to a [`RowSink`].
 
 mod files;
 mod mapped;
+mod path;
 mod positional;
+mod readers;
+mod sink;
 
 pub(crate) use files::FileWatch;
 pub use mapped::MappedReader;
+pub use path::CodePath;
 pub use positional::PositionalReader;
+pub use readers::Readers;
+pub use sink::{Row, RowSink};
 
 use crate::source::Layout;
 use std::path::{Path, PathBuf};
@@ -36,7 +41,7 @@ pub enum ReadError {
         what: String,
     },
     /// `ENGRAMSQL_READER` names no reader.
-    #[error("ENGRAMSQL_READER is '{name}'; known readers: mapped, positional")]
+    #[error("ENGRAMSQL_READER is '{name}'; known readers: {known}", known = CodePath::ALL.map(CodePath::name).join(", "))]
     UnknownReader {
         /// The value.
         name: String,
@@ -47,15 +52,6 @@ impl ReadError {
     pub(crate) fn io(path: &Path, error: std::io::Error) -> ReadError {
         ReadError::Io { path: path.to_owned(), error }
     }
-}
-
-/// One row as it lies in its files.
-#[derive(Debug, Clone, Copy)]
-pub struct RowBytes<'a> {
-    /// The first part: the whole row, or its values.
-    pub values: &'a [u8],
-    /// The second part: block scales; empty for tables of one part.
-    pub scales: &'a [u8],
 }
 
 /// A batch to read: row ids that are known to be in range.
@@ -97,33 +93,25 @@ impl<'a> ReadPlan<'a> {
     }
 }
 
-/// Receives the rows of a plan: position in the batch, bytes. Every position comes exactly once, in any order.
-pub type RowSink<'a> = &'a mut dyn FnMut(usize, RowBytes<'_>);
-
 /// Carries out plans over the files of one layout.
+///
+/// Whoever calls proves before and after a batch that the files are still those of the layout ([`FileWatch`]); a reader
+/// only has to fail where it did not get every byte of every row.
 pub trait Reader: Send + Sync {
-    /// Name of the code path, as reports show it.
-    fn name(&self) -> &'static str;
-    /// Reads every row of `plan`, which was made for this reader's layout, into `sink`; on an error some rows may have
-    /// been handed over and none may be used.
-    fn read(&self, plan: &ReadPlan<'_>, sink: RowSink<'_>) -> Result<(), ReadError>;
-    /// An error if any file is no longer the one that was opened.
-    fn check(&self) -> Result<(), ReadError>;
-    /// Says that the rows of `rows` will be read soon and in order; a hint without effect on results.
-    fn announce(&self, _rows: std::ops::Range<u64>) {}
-    /// Bytes of an extent (file of the layout, offset, length) that the page cache holds, or `None` if unknown.
-    fn resident_bytes(&self, _file: usize, _offset: u64, _bytes: u64) -> Option<u64> {
-        None
-    }
+    /// The code path, as settings and reports name it.
+    fn path(&self) -> CodePath;
+    /// Reads every row of `plan`, which was made for this reader's layout, into `sink` and counts what that took; on an
+    /// error some rows may have been handed over and none may be used.
+    fn read(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink, tally: &mut Tally) -> Result<(), ReadError>;
 }
 
-/// The reader for `layout`: mapped unless `ENGRAMSQL_READER` says otherwise.
-pub fn reader_for(layout: &Layout) -> Result<Box<dyn Reader>, ReadError> {
-    match std::env::var("ENGRAMSQL_READER").as_deref() {
-        Ok("positional") => Ok(Box::new(PositionalReader::open(layout)?)),
-        Ok("mapped" | "") | Err(_) => Ok(Box::new(MappedReader::open(layout)?)),
-        Ok(name) => Err(ReadError::UnknownReader { name: name.to_owned() }),
-    }
+/// What a batch took from the disk or the page cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Reads: system calls or submissions; for mapped files, parts of rows.
+    pub reads: u64,
+    /// Bytes asked for by these reads.
+    pub bytes_read: u64,
 }
 
 #[cfg(test)]

@@ -1,20 +1,21 @@
 //! Rows by positional reads: for file systems that cannot be mapped, and as the reader others are compared with.
 
-use super::{FileWatch, ReadError, ReadPlan, Reader, RowBytes, RowSink};
+use super::{CodePath, FileWatch, ReadError, ReadPlan, Reader, Row, RowSink, Tally};
 use crate::source::{Layout, Part};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Reads rows with one positional read per row and part, in file order, one open file per part at a time.
 pub struct PositionalReader {
-    watch: FileWatch,
+    watch: Arc<FileWatch>,
     parts: Vec<Part>,
 }
 
 impl PositionalReader {
     /// A reader for `layout`; holds no file open between batches.
-    pub fn open(layout: &Layout) -> Result<PositionalReader, ReadError> {
-        Ok(PositionalReader { watch: FileWatch::new(&layout.files)?, parts: layout.parts.clone() })
+    pub fn open(layout: &Layout, watch: Arc<FileWatch>) -> PositionalReader {
+        PositionalReader { watch, parts: layout.parts.clone() }
     }
 }
 
@@ -25,16 +26,11 @@ struct Cursor {
 }
 
 impl Reader for PositionalReader {
-    fn name(&self) -> &'static str {
-        "positional"
+    fn path(&self) -> CodePath {
+        CodePath::Pread
     }
 
-    fn check(&self) -> Result<(), ReadError> {
-        self.watch.check(|| vec![true; self.watch.len()])
-    }
-
-    fn read(&self, plan: &ReadPlan<'_>, sink: RowSink<'_>) -> Result<(), ReadError> {
-        self.watch.check(|| plan.touched_files())?;
+    fn read(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink, tally: &mut Tally) -> Result<(), ReadError> {
         let mut order: Vec<usize> = (0..plan.ids().len()).collect();
         order.sort_unstable_by_key(|&position| plan.ids()[position]);
         let mut cursors: Vec<Cursor> =
@@ -50,11 +46,12 @@ impl Reader for PositionalReader {
                 let offset = extent.offset + (id - extent.first_row) * part.width() as u64;
                 file.read_exact_at(&mut cursor.row, offset)
                     .map_err(|e| ReadError::io(self.watch.path(extent.file), e))?;
+                tally.reads += 1;
+                tally.bytes_read += part.width() as u64;
             }
             let scales = cursors.get(1).map_or(&[][..], |cursor| &cursor.row);
-            sink(position, RowBytes { values: &cursors[0].row, scales });
+            sink.take(&[Row { position, values: &cursors[0].row, scales }]);
         }
-        // What was read is the table's only if the files did not change meanwhile.
-        self.watch.check(|| plan.touched_files())
+        Ok(())
     }
 }

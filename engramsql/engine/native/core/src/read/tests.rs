@@ -25,17 +25,18 @@ fn fixture(directory: &Path) -> Layout {
     Layout { files, rows: 11, parts: vec![Part::new(5, values), Part::new(2, scales)] }
 }
 
-fn collect(reader: &dyn Reader, layout: &Layout, ids: &[i64]) -> Result<Vec<Vec<u8>>, ReadError> {
+fn collect(readers: &Readers, layout: &Layout, ids: &[i64]) -> Result<Vec<Vec<u8>>, ReadError> {
     let mut rows = vec![Vec::new(); ids.len()];
-    reader.read(&ReadPlan::new(layout, ids).unwrap(), &mut |position, row| {
-        assert!(rows[position].is_empty(), "a position came twice");
-        rows[position] = [row.values, row.scales].concat();
+    readers.read(&ReadPlan::new(layout, ids).unwrap(), &mut |row: Row<'_>| {
+        assert!(rows[row.position].is_empty(), "a position came twice");
+        rows[row.position] = [row.values, row.scales].concat();
     })?;
     Ok(rows)
 }
 
-fn readers(layout: &Layout) -> Vec<Box<dyn Reader>> {
-    vec![Box::new(MappedReader::open(layout).unwrap()), Box::new(PositionalReader::open(layout).unwrap())]
+/// The readers of `layout`, once for each code path.
+fn readers(layout: &Layout) -> Vec<Readers> {
+    [CodePath::Mapped, CodePath::Pread].map(|path| Readers::forced(layout, Some(path)).unwrap()).into()
 }
 
 #[test]
@@ -44,13 +45,13 @@ fn every_reader_returns_every_row_in_the_order_asked_for() {
     let layout = fixture(directory.path());
     let ids: Vec<i64> = (0..11).rev().chain([3, 3, 10, 0]).cycle().take(101).collect();
     for reader in readers(&layout) {
-        let rows = collect(&*reader, &layout, &ids).unwrap();
+        let rows = collect(&reader, &layout, &ids).unwrap();
         for (&id, row) in ids.iter().zip(rows) {
             let expected: Vec<u8> = (0..5u64)
                 .map(|column| (id as u64 * 7 + column) as u8)
                 .chain((0..2u64).map(|column| (id as u64 * 7 + column) as u8 ^ 0x80))
                 .collect();
-            assert_eq!(row, expected, "row {id} by {}", reader.name());
+            assert_eq!(row, expected, "row {id} by {}", reader.path());
         }
     }
 }
@@ -73,15 +74,15 @@ fn a_truncated_file_fails_every_batch_until_it_is_back() {
     fs::OpenOptions::new().write(true).open(&layout.files[1].0).unwrap().set_len(0).unwrap();
     for reader in &readers {
         for _ in 0..2 {
-            let error = collect(&**reader, &layout, &[0, 5]).unwrap_err();
+            let error = collect(reader, &layout, &[0, 5]).unwrap_err();
             assert!(error.to_string().contains("b' was truncated (35 bytes missing)"), "{error}");
         }
     }
     // Whoever stays clear of the damage is served.
-    assert!(readers.iter().all(|reader| collect(&**reader, &layout, &[0, 3]).is_ok()));
+    assert!(readers.iter().all(|reader| collect(reader, &layout, &[0, 3]).is_ok()));
     // Written again it is another content, even at the old length.
     fs::write(&layout.files[1].0, whole).unwrap();
-    assert!(collect(&*readers[0], &layout, &[5]).unwrap_err().to_string().contains("was modified"));
+    assert!(collect(&readers[0], &layout, &[5]).unwrap_err().to_string().contains("was modified"));
 }
 
 #[test]
@@ -93,12 +94,12 @@ fn a_replaced_or_removed_file_is_named() {
     fs::copy(&layout.files[0].0, &other).unwrap();
     fs::rename(&other, &layout.files[0].0).unwrap();
     for reader in &readers {
-        let error = collect(&**reader, &layout, &[2]).unwrap_err();
+        let error = collect(reader, &layout, &[2]).unwrap_err();
         assert!(error.to_string().contains("a' was replaced"), "{error}");
     }
     fs::remove_file(&layout.files[0].0).unwrap();
     for reader in &readers {
-        assert!(collect(&**reader, &layout, &[2]).unwrap_err().to_string().contains("has disappeared"));
+        assert!(collect(reader, &layout, &[2]).unwrap_err().to_string().contains("has disappeared"));
     }
 }
 
@@ -108,7 +109,7 @@ fn reading_does_not_count_as_a_change() {
     let layout = fixture(directory.path());
     for reader in readers(&layout) {
         fs::read(&layout.files[0].0).unwrap();
-        assert!(collect(&*reader, &layout, &[1, 2]).is_ok());
+        assert!(collect(&reader, &layout, &[1, 2]).is_ok());
     }
 }
 
@@ -119,8 +120,7 @@ fn a_file_replaced_between_header_and_opening_is_refused() {
     let other = directory.path().join("other");
     fs::copy(&layout.files[1].0, &other).unwrap();
     fs::rename(&other, &layout.files[1].0).unwrap();
-    assert!(MappedReader::open(&layout).err().unwrap().to_string().contains("b' was replaced"));
-    assert!(PositionalReader::open(&layout).err().unwrap().to_string().contains("b' was replaced"));
+    assert!(Readers::open(&layout).err().unwrap().to_string().contains("b' was replaced"));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn no_thread_misses_a_change_that_another_one_noticed() {
     for _ in 0..50 {
         let directory = tempfile::tempdir().unwrap();
         let layout = fixture(directory.path());
-        let reader = MappedReader::open(&layout).unwrap();
+        let reader = Readers::open(&layout).unwrap();
         let replaced = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..3 {

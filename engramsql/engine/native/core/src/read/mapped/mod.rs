@@ -3,9 +3,10 @@
 mod bus_error;
 mod map;
 
-use super::{FileWatch, ReadError, ReadPlan, Reader, RowBytes, RowSink};
+use super::{CodePath, FileWatch, ReadError, ReadPlan, Reader, Row, RowSink, Tally};
 use crate::source::{Layout, Part};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ const FROM_DISK: Duration = Duration::from_micros(3);
 
 /// Reads rows through read-only maps of the table's files. Holds no descriptors of the files.
 pub struct MappedReader {
-    watch: FileWatch,
+    watch: Arc<FileWatch>,
     maps: Vec<map::FileMap>,
     parts: Vec<Part>,
     /// Whether the last rows came from the disk. Only decides about hints.
@@ -31,8 +32,7 @@ pub struct MappedReader {
 
 impl MappedReader {
     /// Maps every file of `layout`, each proven to be the one whose header or size was checked.
-    pub fn open(layout: &Layout) -> Result<MappedReader, ReadError> {
-        let watch = FileWatch::new(&layout.files)?;
+    pub fn open(layout: &Layout, watch: Arc<FileWatch>) -> Result<MappedReader, ReadError> {
         let map = |index| map::FileMap::open(&watch.open(index)?).map_err(|e| ReadError::io(watch.path(index), e));
         let maps = (0..watch.len()).map(map).collect::<Result<Vec<_>, ReadError>>()?;
         // Every extent is proven to lie inside its map once, here; afterwards slicing cannot fail.
@@ -85,51 +85,9 @@ impl MappedReader {
     }
 }
 
-impl Reader for MappedReader {
-    fn name(&self) -> &'static str {
-        "mapped"
-    }
-
-    fn check(&self) -> Result<(), ReadError> {
-        self.watch.check(|| vec![true; self.watch.len()])
-    }
-
-    fn read(&self, plan: &ReadPlan<'_>, sink: RowSink<'_>) -> Result<(), ReadError> {
-        self.watch.check(|| plan.touched_files())?;
-        let empty: &[u8] = &[];
-        let mut group = [RowBytes { values: empty, scales: empty }; GROUP];
-        let mut cold = self.cold.load(Ordering::Relaxed);
-        let mut announced = 0;
-        for (index, ids) in plan.ids().chunks(GROUP).enumerate() {
-            let started = Instant::now();
-            if cold {
-                let first = index * GROUP;
-                let end = plan.ids().len().min(first + GROUP + AHEAD);
-                for &id in &plan.ids()[announced.max(first)..end] {
-                    self.announce_row(id as u64);
-                }
-                announced = end;
-            }
-            for (row, &id) in group.iter_mut().zip(ids) {
-                row.values = self.row(&self.parts[0], id as u64);
-                map::prefetch(row.values);
-                if let Some(scales) = self.parts.get(1) {
-                    row.scales = self.row(scales, id as u64);
-                    map::prefetch(row.scales);
-                }
-            }
-            for (offset, row) in group[..ids.len()].iter().enumerate() {
-                sink(index * GROUP + offset, *row);
-            }
-            cold = started.elapsed() > FROM_DISK * ids.len() as u32;
-        }
-        self.cold.store(cold, Ordering::Relaxed);
-        self.check_faults(plan)?;
-        // What was read is the table's only if the files did not change meanwhile.
-        self.watch.check(|| plan.touched_files())
-    }
-
-    fn announce(&self, rows: Range<u64>) {
+impl MappedReader {
+    /// Says that the rows of `rows` will be read soon and in order; a hint without effect on results.
+    pub fn announce(&self, rows: Range<u64>) {
         for part in &self.parts {
             let mut first = rows.start;
             while first < rows.end {
@@ -142,7 +100,46 @@ impl Reader for MappedReader {
         }
     }
 
-    fn resident_bytes(&self, file: usize, offset: u64, bytes: u64) -> Option<u64> {
+    /// Bytes of an extent (file of the layout, offset, length) that the page cache holds, or `None` if unknown.
+    pub fn resident_bytes(&self, file: usize, offset: u64, bytes: u64) -> Option<u64> {
         self.maps[file].resident_bytes(offset, bytes)
+    }
+}
+
+impl Reader for MappedReader {
+    fn path(&self) -> CodePath {
+        CodePath::Mapped
+    }
+
+    fn read(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink, tally: &mut Tally) -> Result<(), ReadError> {
+        let mut group = [Row { position: 0, values: &[], scales: &[] }; GROUP];
+        let mut cold = self.cold.load(Ordering::Relaxed);
+        let mut announced = 0;
+        for (index, ids) in plan.ids().chunks(GROUP).enumerate() {
+            let started = Instant::now();
+            if cold {
+                let first = index * GROUP;
+                let end = plan.ids().len().min(first + GROUP + AHEAD);
+                for &id in &plan.ids()[announced.max(first)..end] {
+                    self.announce_row(id as u64);
+                }
+                announced = end;
+            }
+            for ((row, &id), position) in group.iter_mut().zip(ids).zip(index * GROUP..) {
+                row.position = position;
+                row.values = self.row(&self.parts[0], id as u64);
+                map::prefetch(row.values);
+                if let Some(scales) = self.parts.get(1) {
+                    row.scales = self.row(scales, id as u64);
+                    map::prefetch(row.scales);
+                }
+            }
+            sink.take(&group[..ids.len()]);
+            cold = started.elapsed() > FROM_DISK * ids.len() as u32;
+        }
+        self.cold.store(cold, Ordering::Relaxed);
+        tally.reads += (plan.ids().len() * self.parts.len()) as u64;
+        tally.bytes_read += plan.ids().len() as u64 * plan.layout().row_bytes() as u64;
+        self.check_faults(plan)
     }
 }
