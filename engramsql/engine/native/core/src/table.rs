@@ -3,10 +3,15 @@
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::format::{Decoder, ValueFormat};
-use crate::read::{ReadPlan, Readers, Row, RowSink};
+use crate::gather::{Bfloat16, Bytes, Output, Vectors};
+use crate::read::{ReadPlan, Readers};
+use crate::settings;
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec};
 use std::path::{Path, PathBuf};
+
+/// Rows that are worth another thread: starting one takes about as long as gathering a thousand.
+const ROWS_PER_THREAD: usize = 32 << 10;
 
 /// One row of `engram_shards()`: an extent of one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -187,42 +192,28 @@ impl Table {
 
     /// Every id is in `0..rows`, or the error names the first that is not.
     pub fn check_ids(&self, ids: &[i64]) -> Result<()> {
-        self.plan(ids).map(drop)
+        ReadPlan::new(&self.layout, ids).map(drop).map_err(|id| self.out_of_range(id.into()))
     }
 
     /// Row bytes of `ids` in order, duplicates kept: `out.len() == ids.len() * row_bytes()`.
     pub fn fetch_into(&self, ids: &[i64], out: &mut [u8]) -> Result<()> {
         let width = self.row_bytes();
         check_output("bytes", ids.len() * width, out.len())?;
-        self.read(ids, &mut |row: Row<'_>| {
-            let out = &mut out[row.position * width..][..width];
-            let (values, scales) = out.split_at_mut(row.values.len());
-            values.copy_from_slice(row.values);
-            scales.copy_from_slice(row.scales);
-        })
+        self.gather(ids, Bytes { width, out })
     }
 
     /// Decoded rows of `ids` in order: `out.len() == ids.len() * dim`. The exact product value x scale in float32.
     pub fn vectors_into(&self, ids: &[i64], out: &mut [f32]) -> Result<()> {
         let (decoder, dim) = self.decoder()?;
         check_output("values", ids.len() * dim, out.len())?;
-        let value_bytes = decoder.format().value_bytes(dim);
-        self.read(ids, &mut |row: Row<'_>| {
-            let (values, scales) = split_row(row, value_bytes);
-            decoder.decode(values, scales, &mut out[row.position * dim..][..dim]);
-        })
+        self.gather(ids, Vectors { decoder, dim, out })
     }
 
     /// The same rounded once to bfloat16 (nearest, ties to even), as bit patterns: what the model consumes.
     pub fn vectors_bf16_into(&self, ids: &[i64], out: &mut [u16]) -> Result<()> {
         let (decoder, dim) = self.decoder()?;
         check_output("values", ids.len() * dim, out.len())?;
-        let value_bytes = decoder.format().value_bytes(dim);
-        let mut scratch = vec![0.0; dim];
-        self.read(ids, &mut |row: Row<'_>| {
-            let (values, scales) = split_row(row, value_bytes);
-            decoder.decode_bf16(values, scales, &mut scratch, &mut out[row.position * dim..][..dim]);
-        })
+        self.gather(ids, Bfloat16 { decoder, dim, out })
     }
 
     /// An error if any of the table's files was replaced, modified, shortened or removed since it was opened.
@@ -257,28 +248,35 @@ impl Table {
         self.decoder.as_ref().zip(self.dim).ok_or_else(|| Error::NoFormat { table: self.name.clone() })
     }
 
-    fn plan<'a>(&'a self, ids: &'a [i64]) -> Result<ReadPlan<'a>> {
-        ReadPlan::new(&self.layout, ids).map_err(|id| self.out_of_range(id.into()))
-    }
-
     /// The error for a row id that this table does not have.
     pub fn out_of_range(&self, id: i128) -> Error {
         Error::RowIdOutOfRange { table: self.name.clone(), rows: self.rows(), id }
     }
 
-    fn read(&self, ids: &[i64], sink: &mut dyn RowSink) -> Result<()> {
+    /// Reads the rows of `ids` into `output`.
+    fn gather(&self, ids: &[i64], output: impl Output) -> Result<()> {
         fault::point("gather");
-        let plan = self.plan(ids)?;
+        self.check_ids(ids)?;
+        // Rows from the disk are waited for, which one thread does as well as two.
+        let threads = if self.readers.in_memory() { (ids.len() / ROWS_PER_THREAD).min(settings::threads()) } else { 1 };
+        self.gather_on(threads, ids, output)
+    }
+
+    fn gather_on(&self, threads: usize, ids: &[i64], mut output: impl Output) -> Result<()> {
+        if threads > 1 {
+            let here = ids.len() / threads;
+            let (first, rest) = output.split(here);
+            return std::thread::scope(|scope| {
+                let others = scope.spawn(|| self.gather_on(threads - 1, &ids[here..], rest));
+                let mine = self.gather_on(1, &ids[..here], first);
+                mine.and(others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            });
+        }
         if ids.is_empty() {
             return Ok(());
         }
-        Ok(self.readers.read(&plan, sink)?)
+        Ok(self.readers.read(&ReadPlan::proven(&self.layout, ids), &mut output.sink())?)
     }
-}
-
-/// Values and block scales of a row, whether they lie in two parts or packed in one.
-fn split_row(row: Row<'_>, value_bytes: usize) -> (&[u8], &[u8]) {
-    if row.scales.is_empty() { row.values.split_at(value_bytes) } else { (row.values, row.scales) }
 }
 
 fn check_output(unit: &'static str, expected: usize, found: usize) -> Result<()> {

@@ -1,55 +1,61 @@
 //! The readers of one table, and the choice among them.
 
 use super::{CodePath, FileWatch, MappedReader, PositionalReader, ReadError, ReadPlan, Reader, RowSink, Tally};
+use crate::settings;
 use crate::source::Layout;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// All ways to read one layout.
 pub struct Readers {
     watch: Arc<FileWatch>,
     mapped: MappedReader,
-    /// Takes every batch, by `ENGRAMSQL_READER`.
-    forced: Option<Box<dyn Reader>>,
+    positional: PositionalReader,
+    /// Every batch takes this path.
+    forced: Option<CodePath>,
+    /// Whether the last rows came from the page cache.
+    in_memory: AtomicBool,
 }
 
 impl Readers {
     /// Opens the files of `layout`, each proven to be the one whose header or size was checked.
     pub fn open(layout: &Layout) -> Result<Readers, ReadError> {
-        let forced = match std::env::var("ENGRAMSQL_READER").as_deref() {
-            Err(_) | Ok("") => None,
-            Ok(name) => match CodePath::from_name(name) {
-                Some(path) => Some(path),
-                None => return Err(ReadError::UnknownReader { name: name.to_owned() }),
-            },
-        };
-        Readers::forced(layout, forced)
+        settings::from_environment()?;
+        Readers::forced(layout, None)
     }
 
     /// The same with every batch on one code path.
     pub(crate) fn forced(layout: &Layout, forced: Option<CodePath>) -> Result<Readers, ReadError> {
         let watch = Arc::new(FileWatch::new(&layout.files)?);
         let mapped = MappedReader::open(layout, watch.clone())?;
-        let forced: Option<Box<dyn Reader>> = match forced {
-            None | Some(CodePath::Mapped) => None,
-            Some(_) => Some(Box::new(PositionalReader::open(layout, watch.clone()))),
-        };
-        Ok(Readers { watch, mapped, forced })
+        let positional = PositionalReader::open(layout, watch.clone());
+        Ok(Readers { watch, mapped, positional, forced, in_memory: AtomicBool::new(false) })
+    }
+
+    fn forced_path(&self) -> Option<CodePath> {
+        self.forced.or_else(settings::reader)
     }
 
     /// The code path of the next batch.
     pub fn path(&self) -> CodePath {
-        self.reader().path()
+        self.forced_path().unwrap_or(CodePath::Mapped)
     }
 
-    fn reader(&self) -> &dyn Reader {
-        self.forced.as_deref().unwrap_or(&self.mapped)
+    /// Whether the last rows came from memory.
+    pub fn in_memory(&self) -> bool {
+        self.path() == CodePath::Mapped && self.in_memory.load(Ordering::Relaxed)
     }
 
     /// Reads every row of `plan` into `sink`; on an error none may be used.
     pub fn read(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
         self.watch.check(|| plan.touched_files())?;
-        self.reader().read(plan, sink, &mut Tally::default())?;
+        let reader: &dyn Reader = match self.path() {
+            CodePath::Mapped => &self.mapped,
+            _ => &self.positional,
+        };
+        reader.read(plan, sink, &mut Tally::default())?;
+        self.in_memory.store(true, Ordering::Relaxed);
         // What was read is the table's only if the files did not change meanwhile.
         self.watch.check(|| plan.touched_files())
     }
