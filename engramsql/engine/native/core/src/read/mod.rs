@@ -3,17 +3,17 @@
 //! A batch is planned as a whole: its ids are proven to be in range, its files proven to be those that were opened. Then
 //! [`Readers`] chooses the [`CodePath`] and the [`Reader`] hands every row to a [`RowSink`].
 
+mod direct;
 mod files;
 mod mapped;
 mod path;
-mod positional;
 mod readers;
 mod sink;
 
+pub use direct::{DirectFiles, IoUringReader, PreadReader, SequentialReader, Unavailable};
 pub(crate) use files::FileWatch;
 pub use mapped::MappedReader;
 pub use path::CodePath;
-pub use positional::PositionalReader;
 pub use readers::Readers;
 pub use sink::{Row, RowSink};
 
@@ -45,6 +45,14 @@ pub enum ReadError {
     UnknownReader {
         /// The value.
         name: String,
+    },
+    /// `ENGRAMSQL_READER` names a reader that cannot read this table here.
+    #[error("ENGRAMSQL_READER is '{path}', which is not available here: {reason}; unset it or choose another reader")]
+    ReaderUnavailable {
+        /// The reader.
+        path: CodePath,
+        /// Why.
+        reason: Unavailable,
     },
 }
 

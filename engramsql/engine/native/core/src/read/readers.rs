@@ -1,6 +1,9 @@
 //! The readers of one table, and the choice among them.
 
-use super::{CodePath, FileWatch, MappedReader, PositionalReader, ReadError, ReadPlan, Reader, RowSink, Tally};
+use super::{
+    CodePath, DirectFiles, FileWatch, IoUringReader, MappedReader, PreadReader, ReadError, ReadPlan, Reader, RowSink,
+    SequentialReader, Tally,
+};
 use crate::source::Layout;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,9 +33,15 @@ impl Readers {
     pub(crate) fn forced(layout: &Layout, forced: Option<CodePath>) -> Result<Readers, ReadError> {
         let watch = Arc::new(FileWatch::new(&layout.files)?);
         let mapped = MappedReader::open(layout, watch.clone())?;
+        let direct = Arc::new(DirectFiles::new(watch.clone()));
         let forced: Option<Box<dyn Reader>> = match forced {
             None | Some(CodePath::Mapped) => None,
-            Some(_) => Some(Box::new(PositionalReader::open(layout, watch.clone()))),
+            Some(path @ CodePath::IoUring) => match IoUringReader::open(direct) {
+                Ok(reader) => Some(Box::new(reader)),
+                Err(reason) => return Err(ReadError::ReaderUnavailable { path, reason }),
+            },
+            Some(CodePath::Pread) => Some(Box::new(PreadReader::open(direct))),
+            Some(CodePath::Sequential) => Some(Box::new(SequentialReader::open(direct))),
         };
         Ok(Readers { watch, mapped, forced })
     }

@@ -36,7 +36,7 @@ fn collect(readers: &Readers, layout: &Layout, ids: &[i64]) -> Result<Vec<Vec<u8
 
 /// The readers of `layout`, once for each code path.
 fn readers(layout: &Layout) -> Vec<Readers> {
-    [CodePath::Mapped, CodePath::Pread].map(|path| Readers::forced(layout, Some(path)).unwrap()).into()
+    CodePath::ALL.map(|path| Readers::forced(layout, Some(path)).unwrap()).into()
 }
 
 #[test]
