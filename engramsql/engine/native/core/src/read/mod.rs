@@ -118,7 +118,7 @@ pub trait Reader: Send + Sync {
 pub struct Tally {
     /// Reads: system calls or submissions; for mapped files, parts of rows.
     pub reads: u64,
-    /// Bytes asked for by these reads.
+    /// Bytes that these reads brought.
     pub bytes_read: u64,
 }
 

@@ -33,15 +33,15 @@ impl Readers {
     pub(crate) fn forced(layout: &Layout, forced: Option<CodePath>) -> Result<Readers, ReadError> {
         let watch = Arc::new(FileWatch::new(&layout.files)?);
         let mapped = MappedReader::open(layout, watch.clone())?;
-        let direct = Arc::new(DirectFiles::new(watch.clone()));
+        let direct = || Arc::new(DirectFiles::look(watch.clone()));
         let forced: Option<Box<dyn Reader>> = match forced {
             None | Some(CodePath::Mapped) => None,
-            Some(path @ CodePath::IoUring) => match IoUringReader::open(direct) {
+            Some(path @ CodePath::IoUring) => match IoUringReader::open(direct()) {
                 Ok(reader) => Some(Box::new(reader)),
                 Err(reason) => return Err(ReadError::ReaderUnavailable { path, reason }),
             },
-            Some(CodePath::Pread) => Some(Box::new(PreadReader::open(direct))),
-            Some(CodePath::Sequential) => Some(Box::new(SequentialReader::open(direct))),
+            Some(CodePath::Pread) => Some(Box::new(PreadReader::open(direct()))),
+            Some(CodePath::Sequential) => Some(Box::new(SequentialReader::open(direct()))),
         };
         Ok(Readers { watch, mapped, forced })
     }

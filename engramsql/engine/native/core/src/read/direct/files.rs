@@ -3,7 +3,7 @@
 use super::super::{FileWatch, ReadError};
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What direct reads align to where the system does not say: a page suits every file system and disk.
 #[cfg(target_os = "linux")]
@@ -19,21 +19,17 @@ struct Access {
 /// The files of one table, with what direct reads of them need.
 pub struct DirectFiles {
     watch: Arc<FileWatch>,
-    /// Looked up when first asked for: one question to the system per file.
-    access: OnceLock<Vec<Access>>,
+    access: Vec<Access>,
 }
 
 impl DirectFiles {
-    /// The watched files; nothing is opened or asked yet.
-    pub fn new(watch: Arc<FileWatch>) -> DirectFiles {
-        DirectFiles { watch, access: OnceLock::new() }
-    }
-
-    fn access(&self) -> &[Access] {
-        self.access.get_or_init(|| look(&self.watch))
+    /// Asks the system about each file, which takes about a microsecond, and opens one file per file system for a moment.
+    pub fn look(watch: Arc<FileWatch>) -> DirectFiles {
+        DirectFiles { access: look(&watch), watch }
     }
 
     /// Number of files.
+    #[cfg(target_os = "linux")]
     pub(super) fn len(&self) -> usize {
         self.watch.len()
     }
@@ -50,17 +46,17 @@ impl DirectFiles {
     /// What reads of file `index` align to: a power of two, 1 through the page cache.
     #[inline]
     pub(super) fn alignment(&self, index: usize) -> u64 {
-        self.access()[index].alignment.into()
+        self.access[index].alignment.into()
     }
 
     /// The largest alignment of all files.
     pub(super) fn most_alignment(&self) -> usize {
-        self.access().iter().map(|access| access.alignment as usize).max().unwrap_or(1)
+        self.access.iter().map(|access| access.alignment as usize).max().unwrap_or(1)
     }
 
     /// The first file that can only be read through the page cache.
     pub(super) fn first_buffered(&self) -> Option<&Path> {
-        self.access().iter().position(|access| access.alignment == 1).map(|index| self.path(index))
+        self.access.iter().position(|access| access.alignment == 1).map(|index| self.path(index))
     }
 
     /// Opens file `index`, proven to be the one that was stamped, for reads of its alignment. `scattered`: rows are
@@ -104,13 +100,12 @@ fn look(watch: &FileWatch) -> Vec<Access> {
             return None;
         }
         let alignment = match said.stx_mask & StatxFlags::DIOALIGN.bits() != 0 {
+            // This file (encrypted, say) takes no direct reads.
+            true if said.stx_dio_offset_align == 0 => return None,
             true => said.stx_dio_offset_align.max(said.stx_dio_mem_align),
             false => ASSUMED_ALIGNMENT,
         };
-        // 0: this file (encrypted, compressed) takes no direct reads. Not a power of two: nothing to rely on.
-        (said.stx_dio_offset_align > 0 || alignment == ASSUMED_ALIGNMENT)
-            .then_some(alignment)
-            .filter(|alignment| alignment.is_power_of_two() && *alignment > 1)
+        (alignment > 1 && alignment.is_power_of_two()).then_some(alignment)
     };
     (0..watch.len()).map(|index| Access { alignment: alignment_of(index).unwrap_or(1) }).collect()
 }

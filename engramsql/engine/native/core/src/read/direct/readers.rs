@@ -58,7 +58,7 @@ pub struct IoUringReader {
 }
 
 impl IoUringReader {
-    /// A reader of `files`, or why there is none. Asks for the files' properties; keeps nothing open.
+    /// A reader of `files`, or why there is none; no ring is made before the first batch.
     pub fn open(files: Arc<DirectFiles>) -> Result<IoUringReader, Unavailable> {
         if let Some(refused) = Unavailable::of_the_system() {
             return Err(refused);

@@ -15,7 +15,10 @@ const MOST_FILES: usize = 1024;
 /// How often a call may be refused for want of memory or by a signal before it counts as failed.
 const RETRIES: u32 = 10_000;
 
-const NO_SLOT: u32 = u32::MAX;
+/// Most bytes of one read; what is missing of more is asked for again.
+const MOST_BYTES: usize = 1 << 30;
+
+const NOWHERE: u32 = u32::MAX;
 
 /// A ring with its buffers and the files registered with it. It holds one descriptor: the kernel keeps registered files.
 pub(super) struct Ring {
@@ -33,7 +36,7 @@ pub(super) struct Ring {
 
 /// Which files are registered, and where.
 struct Registered {
-    /// Per file, its place or `NO_SLOT`.
+    /// Per file, its place or `NOWHERE`.
     place: Vec<u32>,
     /// Per place, the file in it.
     file: Vec<Option<usize>>,
@@ -65,7 +68,7 @@ impl Ring {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
         let places = (files.len() as u64).min(limit).clamp(1, MOST_FILES as u64) as usize;
         ring.submitter().register_files(&vec![-1; places])?;
-        let registered = Registered { place: vec![NO_SLOT; files.len()], file: vec![None; places], next: 0 };
+        let registered = Registered { place: vec![NOWHERE; files.len()], file: vec![None; places], next: 0 };
         let owner = std::process::id();
         let busy = vec![false; buffers];
         Ok(Ring { ring, memory: Some(memory), buffer_bytes, busy, in_flight: 0, registered, owner })
@@ -73,7 +76,7 @@ impl Ring {
 
     /// The place of file `index`, which is opened and registered if it is not there.
     fn place(&mut self, index: usize, files: &DirectFiles) -> std::result::Result<u32, ReadError> {
-        if self.registered.place[index] != NO_SLOT {
+        if self.registered.place[index] != NOWHERE {
             return Ok(self.registered.place[index]);
         }
         let failed = |e| ReadError::io(files.path(index), e);
@@ -82,7 +85,7 @@ impl Ring {
         if let Some(old) = self.registered.file[place].take() {
             // Reads that were not submitted yet would find the new file in the old one's place; those that were keep theirs.
             self.submit().map_err(failed)?;
-            self.registered.place[old] = NO_SLOT;
+            self.registered.place[old] = NOWHERE;
         }
         self.ring.submitter().register_files_update(place as u32, &[file.as_raw_fd()]).map_err(failed)?;
         self.registered.file[place] = Some(index);
@@ -113,8 +116,10 @@ impl Ring {
         assert!(!self.busy[slot] && at + bytes <= self.buffer_bytes, "a read into a busy or too small buffer");
         // SAFETY: the slot's buffer lies inside the allocation.
         let target = unsafe { memory.as_ptr().add(slot * self.buffer_bytes + at) };
-        let entry =
-            opcode::Read::new(types::Fixed(place), target, bytes as u32).offset(offset).build().user_data(slot as u64);
+        let entry = opcode::Read::new(types::Fixed(place), target, bytes.min(MOST_BYTES) as u32)
+            .offset(offset)
+            .build()
+            .user_data(slot as u64);
         // SAFETY: `target..target + bytes` stays allocated until the read has finished: `busy` keeps everyone from it, and
         // dropping the ring waits for what is in flight or gives the memory up. Place and offset are plain numbers.
         unsafe { self.ring.submission().push(&entry) }.map_err(Error::other)?;

@@ -5,7 +5,8 @@ use super::handover::Handover;
 use super::order::Order;
 use super::planner::{Planner, Shape};
 use super::queue::{Completion, Queue, Request, drive};
-use crate::read::{CodePath, FileWatch, ReadError, ReadPlan, Readers, Row, Tally};
+use crate::read::tests::readers;
+use crate::read::{FileWatch, ReadError, ReadPlan, Row, Tally};
 use crate::source::{Extent, FileStamp, Layout, Part};
 use std::fs;
 use std::io::{Error, ErrorKind, Result};
@@ -26,19 +27,6 @@ impl Random {
     fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
-}
-
-/// Readers of `layout` on every code path that this system offers; says which it does not.
-pub(super) fn readers(layout: &Layout) -> Vec<Readers> {
-    let open = |path| match Readers::forced(layout, Some(path)) {
-        Err(error @ ReadError::ReaderUnavailable { .. }) => {
-            // Written to the stream itself: a skipped test has to say so even where lints forbid printing.
-            std::io::Write::write_all(&mut std::io::stderr(), format!("not tested: {error}\n").as_bytes()).unwrap();
-            None
-        }
-        reader => Some(reader.unwrap()),
-    };
-    CodePath::ALL.into_iter().filter_map(open).collect()
 }
 
 /// A random layout in `directory` and, per part, all rows back to back: up to 5 files, 1 or 2 parts, 1 to 700 bytes a row,
@@ -156,7 +144,7 @@ fn a_layout_beyond_the_end_of_its_file_is_an_error_that_names_it() {
     let extent = Extent { shard: 0, file: 0, first_row: 0, rows: 100, offset: 0 };
     let files = vec![(path.clone(), FileStamp::of(&path).unwrap())];
     let layout = Layout { files, rows: 100, parts: vec![Part::new(16, vec![extent])] };
-    let files = Arc::new(DirectFiles::new(Arc::new(FileWatch::new(&layout.files).unwrap())));
+    let files = Arc::new(DirectFiles::look(Arc::new(FileWatch::new(&layout.files).unwrap())));
     let readers: Vec<Box<dyn crate::read::Reader>> =
         vec![Box::new(super::PreadReader::open(files.clone())), Box::new(super::SequentialReader::open(files.clone()))];
     let ring = super::IoUringReader::open(files).ok().map(|reader| Box::new(reader) as Box<dyn crate::read::Reader>);
@@ -234,7 +222,7 @@ fn no_fault_of_the_system_reaches_a_row() {
         let directory = tempfile::tempdir().unwrap();
         let (layout, bytes) = random_layout(random, directory.path());
         let contents: Vec<Vec<u8>> = layout.files.iter().map(|(path, _)| fs::read(path).unwrap()).collect();
-        let files = DirectFiles::new(Arc::new(FileWatch::new(&layout.files).unwrap()));
+        let files = DirectFiles::look(Arc::new(FileWatch::new(&layout.files).unwrap()));
         let shape = Shape { merge: 1 << random.below(16), gap: random.below(3000), depth: 40, memory: 1 << 20 };
         let (buffer_bytes, buffers) = shape.buffers(&layout, &files);
         let window = if layout.parts.len() == 1 { usize::MAX } else { 1 + random.below(200) as usize };
@@ -271,7 +259,7 @@ fn neighbours_share_reads_and_duplicates_cost_none() {
     let extent = Extent { shard: 0, file: 0, first_row: 0, rows: 10_000, offset: 0 };
     let files = vec![(path.clone(), FileStamp::of(&path).unwrap())];
     let layout = Layout { files, rows: 10_000, parts: vec![Part::new(160, vec![extent])] };
-    let files = Arc::new(DirectFiles::new(Arc::new(FileWatch::new(&layout.files).unwrap())));
+    let files = Arc::new(DirectFiles::look(Arc::new(FileWatch::new(&layout.files).unwrap())));
     let alignment = files.most_alignment() as u64;
     let tally = |reader: &dyn crate::read::Reader, ids: &[i64]| {
         let mut tally = Tally::default();
