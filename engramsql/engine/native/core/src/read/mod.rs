@@ -3,18 +3,18 @@
 //! A batch is planned as a whole: its ids are proven to be in range, its files proven to be those that were opened. Then
 //! [`Readers`] chooses the [`CodePath`] and the [`Reader`] hands every row to a [`RowSink`].
 
+mod direct;
 mod files;
 mod mapped;
 mod path;
-mod positional;
 mod readers;
 mod sink;
 mod stats;
 
+pub use direct::{DirectFiles, IoUringReader, PreadReader, SequentialReader, Unavailable};
 pub(crate) use files::FileWatch;
 pub use mapped::MappedReader;
 pub use path::CodePath;
-pub use positional::PositionalReader;
 pub use readers::Readers;
 pub use sink::{Row, RowSink};
 pub use stats::{PathStats, Stats};
@@ -47,6 +47,14 @@ pub enum ReadError {
     UnknownReader {
         /// The value.
         name: String,
+    },
+    /// `ENGRAMSQL_READER` names a reader that cannot read this table here.
+    #[error("ENGRAMSQL_READER is '{path}', which is not available here: {reason}; unset it or choose another reader")]
+    ReaderUnavailable {
+        /// The reader.
+        path: CodePath,
+        /// Why.
+        reason: Unavailable,
     },
 }
 
@@ -125,7 +133,7 @@ pub trait Reader: Send + Sync {
 pub struct Tally {
     /// Reads: system calls or submissions; for mapped files, parts of rows.
     pub reads: u64,
-    /// Bytes asked for by these reads.
+    /// Bytes that these reads brought.
     pub bytes_read: u64,
 }
 

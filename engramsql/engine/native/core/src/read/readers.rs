@@ -1,20 +1,47 @@
 //! The readers of one table, and the choice among them.
+//!
+//! While rows come from the page cache they are copied from the maps, and nothing else is asked. From the first row on that
+//! does not, the row cache is asked, and what it does not have is read by the path that [`Readers::choose`] names and
+//! kept there.
 
-use super::{CodePath, FileWatch, MappedReader, PositionalReader, ReadError, ReadPlan, Reader, RowSink, Tally};
+use super::{
+    CodePath, DirectFiles, FileWatch, IoUringReader, MappedReader, PreadReader, ReadError, ReadPlan, Reader, Row,
+    RowSink, SequentialReader, Stats, Tally, Unavailable,
+};
+use crate::cache::{CacheError, CachedTable, Inserter, NewRow, RowCache, Stay};
 use crate::settings;
 use crate::source::Layout;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What a scattered row costs when the disk is kept busy, and what the disk reads meanwhile in file order. A batch whose
+/// rows would take longer than the whole table is read in blocks. The ratio of the two is what matters, and disks that
+/// differ tenfold in speed differ little in that.
+const ROW_FROM_DISK: Duration = Duration::from_nanos(7_500);
+const BYTES_PER_SECOND: u64 = 1_200_000_000;
+
+/// Rows whose residency is asked for: each costs a system call of about a microsecond, and a row from the disk ten.
+const SAMPLE: usize = 16;
+/// The same for batches of a decode step, so that asking stays below 2 % of the batch.
+const SMALL_SAMPLE: usize = 4;
+const SMALL_BATCH: usize = 256;
 
 /// All ways to read one layout.
 pub struct Readers {
     watch: Arc<FileWatch>,
     mapped: MappedReader,
-    positional: PositionalReader,
+    io_uring: Result<IoUringReader, Unavailable>,
+    pread: PreadReader,
+    sequential: SequentialReader,
+    cache: CachedTable,
+    stats: Arc<Stats>,
     /// Every batch takes this path.
     forced: Option<CodePath>,
     /// Whether the last rows came from the page cache.
+    resident: AtomicBool,
+    /// Whether the last batch did without the disk.
     in_memory: AtomicBool,
 }
 
@@ -27,37 +54,178 @@ impl Readers {
 
     /// The same with every batch on one code path.
     pub(crate) fn forced(layout: &Layout, forced: Option<CodePath>) -> Result<Readers, ReadError> {
+        let cache = RowCache::global().map_err(ReadError::RamBudget)?;
         let watch = Arc::new(FileWatch::new(&layout.files)?);
         let mapped = MappedReader::open(layout, watch.clone())?;
-        let positional = PositionalReader::open(layout, watch.clone());
-        Ok(Readers { watch, mapped, positional, forced, in_memory: AtomicBool::new(false) })
+        let files = Arc::new(DirectFiles::look(watch.clone()));
+        Ok(Readers {
+            watch,
+            mapped,
+            io_uring: IoUringReader::open(files.clone()),
+            pread: PreadReader::open(files.clone()),
+            sequential: SequentialReader::open(files),
+            cache: cache.table(layout),
+            stats: Stats::of(layout),
+            forced,
+            resident: AtomicBool::new(false),
+            in_memory: AtomicBool::new(false),
+        })
     }
 
     fn forced_path(&self) -> Option<CodePath> {
         self.forced.or_else(settings::reader)
     }
 
-    /// The code path of the next batch.
-    pub fn path(&self) -> CodePath {
-        self.forced_path().unwrap_or(CodePath::Mapped)
+    fn reader(&self, path: CodePath) -> Result<&dyn Reader, ReadError> {
+        Ok(match path {
+            CodePath::Mapped | CodePath::Cache => &self.mapped,
+            CodePath::IoUring => match &self.io_uring {
+                Ok(reader) => reader,
+                Err(reason) => return Err(ReadError::ReaderUnavailable { path, reason: reason.clone() }),
+            },
+            CodePath::Pread => &self.pread,
+            CodePath::Sequential => &self.sequential,
+        })
     }
 
-    /// Whether the last rows came from memory.
+    /// What reading this table cost so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Its rows in the row cache.
+    pub fn cache(&self) -> &CachedTable {
+        &self.cache
+    }
+
+    /// Whether the last batch did without the disk.
     pub fn in_memory(&self) -> bool {
-        self.path() == CodePath::Mapped && self.in_memory.load(Ordering::Relaxed)
+        self.forced_path().is_none_or(|path| path == CodePath::Mapped) && self.in_memory.load(Ordering::Relaxed)
     }
 
     /// Reads every row of `plan` into `sink`; on an error none may be used.
     pub fn read(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
+        self.watched(plan, || match self.forced_path() {
+            Some(path) => self.read_by(path, plan, sink),
+            None => self.read_chosen(plan, sink),
+        })
+    }
+
+    /// The same for rows in file order that nobody is expected to ask for again: through the page cache, past the row
+    /// cache.
+    pub fn scan(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
+        self.watched(plan, || self.read_by(self.forced_path().unwrap_or(CodePath::Mapped), plan, sink))
+    }
+
+    /// Brings the rows of `plan` into the row cache, or, where it is off, asks the system to bring them into the page
+    /// cache.
+    pub fn prefetch(&self, plan: &ReadPlan<'_>) -> Result<(), ReadError> {
+        if self.cache_budget() == 0 {
+            self.mapped.announce_rows(plan.ids());
+            return Ok(());
+        }
+        let mut missing = Vec::new();
+        self.cache.find_missing(plan.ids(), &mut missing);
+        let ids: Vec<i64> = missing.iter().map(|&position| plan.ids()[position]).collect();
+        let plan = ReadPlan::proven(plan.layout(), &ids);
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.watched(&plan, || {
+            let path = self.forced_path().unwrap_or_else(|| self.choose(&plan));
+            let mut inserter = self.cache.inserter(Stay::UntilUsed);
+            self.read_by(path, &plan, &mut |row: Row<'_>| keep(&mut inserter, &ids, row))
+        })
+    }
+
+    /// Runs `read` and proves before and after it that the files are those of the layout.
+    fn watched(&self, plan: &ReadPlan<'_>, read: impl FnOnce() -> Result<(), ReadError>) -> Result<(), ReadError> {
         self.watch.check(|| plan.touched_files())?;
-        let reader: &dyn Reader = match self.path() {
-            CodePath::Mapped => &self.mapped,
-            _ => &self.positional,
-        };
-        reader.read(plan, sink, &mut Tally::default())?;
-        self.in_memory.store(true, Ordering::Relaxed);
+        read()?;
         // What was read is the table's only if the files did not change meanwhile.
         self.watch.check(|| plan.touched_files())
+    }
+
+    fn read_by(&self, path: CodePath, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
+        let started = Instant::now();
+        let mut tally = Tally::default();
+        self.reader(path)?.read(plan, sink, &mut tally)?;
+        self.stats.add(path, plan.ids().len(), plan.layout().row_bytes(), tally, started.elapsed());
+        Ok(())
+    }
+
+    fn read_chosen(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
+        let mut first = 0;
+        // Somebody who set a budget wants rows where no other program's files can drive them out.
+        if self.resident.load(Ordering::Relaxed) && !self.budget_is_explicit() {
+            let started = Instant::now();
+            let mut tally = Tally::default();
+            first = self.mapped.read_resident(plan, sink, &mut tally)?;
+            self.stats.add(CodePath::Mapped, first, plan.layout().row_bytes(), tally, started.elapsed());
+            if first == plan.ids().len() {
+                return Ok(());
+            }
+            self.resident.store(false, Ordering::Relaxed);
+        }
+        let missing = self.read_cached(plan, first, sink);
+        if missing.is_empty() {
+            self.in_memory.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        let ids: Vec<i64> = missing.iter().map(|&position| plan.ids()[position]).collect();
+        let plan = ReadPlan::proven(plan.layout(), &ids);
+        let path = self.choose(&plan);
+        let keeps = self.cache_budget() > 0 && (path != CodePath::Mapped || self.budget_is_explicit());
+        let mut inserter = keeps.then(|| self.cache.inserter(Stay::Normal));
+        self.read_by(path, &plan, &mut |row: Row<'_>| {
+            sink.take(&[Row { position: missing[row.position], ..row }]);
+            if let Some(inserter) = &mut inserter {
+                keep(inserter, &ids, row);
+            }
+        })
+    }
+
+    /// Hands over what the row cache holds of the batch from position `first` on; the positions of the others.
+    fn read_cached(&self, plan: &ReadPlan<'_>, first: usize, sink: &mut dyn RowSink) -> Vec<usize> {
+        let started = Instant::now();
+        let mut missing = Vec::new();
+        let found = self.cache.lookup(&plan.ids()[first..], &mut Shifted { first, sink }, &mut missing);
+        if found > 0 {
+            self.stats.add(CodePath::Cache, found, plan.layout().row_bytes(), Tally::default(), started.elapsed());
+        }
+        missing.iter_mut().for_each(|position| *position += first);
+        missing
+    }
+
+    /// The code path for a batch of rows that are not in the row cache.
+    fn choose(&self, plan: &ReadPlan<'_>) -> CodePath {
+        let rows = plan.ids().len();
+        let sample = if rows < SMALL_BATCH { SMALL_SAMPLE } else { SAMPLE }.min(rows);
+        let resident = self.mapped.resident_of(plan, sample);
+        self.resident.store(resident == Some(sample), Ordering::Relaxed);
+        self.in_memory.store(resident == Some(sample), Ordering::Relaxed);
+        // Where the system does not tell, the map finds out.
+        if resident.is_none_or(|resident| 2 * resident >= sample) {
+            return CodePath::Mapped;
+        }
+        let scattered = ROW_FROM_DISK.as_secs_f64() * rows as f64;
+        if scattered > plan.layout().bytes() as f64 / BYTES_PER_SECOND as f64 {
+            return CodePath::Sequential;
+        }
+        // Announced a window ahead, mapped pages arrive sooner than threads fetch them, but they arrive in the page cache.
+        match &self.io_uring {
+            Ok(_) => CodePath::IoUring,
+            Err(_) if self.budget_is_explicit() => CodePath::Pread,
+            Err(_) => CodePath::Mapped,
+        }
+    }
+
+    fn cache_budget(&self) -> u64 {
+        self.cache.budget()
+    }
+
+    fn budget_is_explicit(&self) -> bool {
+        self.cache.is_explicit()
     }
 
     /// An error if any file is no longer the one that was opened.
@@ -67,7 +235,7 @@ impl Readers {
 
     /// Says that the rows of `rows` will be read soon and in order; a hint without effect on results.
     pub fn announce(&self, rows: Range<u64>) {
-        if self.path() == CodePath::Mapped {
+        if self.forced_path().is_none_or(|path| path == CodePath::Mapped) {
             self.mapped.announce(rows);
         }
     }
@@ -75,5 +243,30 @@ impl Readers {
     /// Bytes of an extent (file of the layout, offset, length) that the page cache holds, or `None` if unknown.
     pub fn resident_bytes(&self, file: usize, offset: u64, bytes: u64) -> Option<u64> {
         self.mapped.resident_bytes(file, offset, bytes)
+    }
+}
+
+fn keep(inserter: &mut Inserter<'_>, ids: &[i64], row: Row<'_>) {
+    inserter.push(NewRow { id: ids[row.position], values: row.values, scales: row.scales });
+}
+
+/// A sink for the rows of a batch from position `first` on.
+struct Shifted<'a> {
+    first: usize,
+    sink: &'a mut dyn RowSink,
+}
+
+impl RowSink for Shifted<'_> {
+    fn take(&mut self, rows: &[Row<'_>]) {
+        /// Rows that are handed on together.
+        const GROUP: usize = 32;
+        let none = Row { position: 0, values: &[], scales: &[] };
+        for rows in rows.chunks(GROUP) {
+            let mut shifted = [none; GROUP];
+            for (to, row) in shifted.iter_mut().zip(rows) {
+                *to = Row { position: row.position + self.first, ..*row };
+            }
+            self.sink.take(&shifted[..rows.len()]);
+        }
     }
 }
