@@ -33,9 +33,9 @@ impl Budget {
     pub(super) fn set(&self, bytes: u64, explicit: bool) {
         self.bytes.store(bytes, Ordering::Relaxed);
         self.explicit.store(explicit, Ordering::Relaxed);
-        let _ = self.slabs.fetch_update(Ordering::AcqRel, Ordering::Acquire, |slabs| {
-            Some(allowed_slabs(bytes) << 32 | slabs & HELD)
-        });
+        let _ = self
+            .slabs
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |slabs| Some(allowed_slabs(bytes) << 32 | slabs & HELD));
     }
 
     pub(super) fn bytes(&self) -> u64 {

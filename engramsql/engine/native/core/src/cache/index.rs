@@ -50,7 +50,9 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    const EMPTY: Bucket = Bucket { keys: [0; LANES], slots: [0; LANES], meta: AtomicU64::new(0) };
+    fn empty() -> Bucket {
+        Bucket { keys: [0; LANES], slots: [0; LANES], meta: AtomicU64::new(0) }
+    }
 
     #[inline(always)]
     fn meta(&self) -> u64 {
@@ -119,13 +121,13 @@ pub(super) struct Home(u32);
 impl Home {
     #[inline(always)]
     fn new(segment: u32, hash: u64) -> Home {
-        Home(segment * BUCKETS as u32 | hash as u32 & (BUCKETS - 1) as u32)
+        Home(segment * BUCKETS as u32 + (hash as u32 & (BUCKETS - 1) as u32))
     }
 
     #[inline(always)]
     fn next(self) -> Home {
         let bucket = self.0 & (BUCKETS - 1) as u32;
-        Home(self.0 - bucket + (bucket + 1 & (BUCKETS - 1) as u32))
+        Home(self.0 - bucket + (bucket + 1) % BUCKETS as u32)
     }
 
     fn segment(self) -> usize {
@@ -228,7 +230,7 @@ impl Index {
     /// others are returned.
     pub(super) fn reset(&mut self, slabs: usize) -> Vec<Slab<Bucket>> {
         let freed = self.slabs.split_off(slabs.min(self.slabs.len()));
-        self.slabs.iter_mut().for_each(|slab| slab.fill_with(|| Bucket::EMPTY));
+        self.slabs.iter_mut().for_each(|slab| slab.fill_with(Bucket::empty));
         self.rows = 0;
         self.directory.clear();
         self.depth = (self.slabs.len() * SEGMENTS).checked_ilog2().unwrap_or(0);
@@ -397,9 +399,9 @@ impl Index {
 
         let at = segment * BUCKETS;
         let whole = &mut self.slabs[at / (SEGMENTS * BUCKETS)][at % (SEGMENTS * BUCKETS)..][..BUCKETS];
-        self.scratch.resize_with(BUCKETS, || Bucket::EMPTY);
+        self.scratch.resize_with(BUCKETS, Bucket::empty);
         whole.swap_with_slice(&mut self.scratch);
-        whole.fill_with(|| Bucket::EMPTY);
+        whole.fill_with(Bucket::empty);
         let scratch = std::mem::take(&mut self.scratch);
         for bucket in &scratch {
             for lane in (0..LANES).filter(|&lane| bucket.slots[lane] >= FIRST_SLOT) {

@@ -126,7 +126,7 @@ impl CachedTable {
         self.pool().usage()
     }
 
-    /// Hands every row of `ids` that is here to `sink`, up to 32 at a time, and appends the positions of the others
+    /// Hands every row of `ids` that is here to `sink`, a few at a time, and appends the positions of the others
     /// to `misses`. Returns the number of rows found. Ids out of range are misses.
     ///
     /// The sink is called under a shared lock: it must not insert into a cache or change a budget.
@@ -134,7 +134,8 @@ impl CachedTable {
         self.pool().lookup(ids, sink, misses)
     }
 
-    /// Inserts rows; what is there already stays as it is.
+    /// Inserts rows; what is there already stays as it is. Only rows of a batch that was proven whole may come here: a
+    /// cached row is not checked again.
     ///
     /// # Panics
     /// If a row's parts have other widths than the layout's.

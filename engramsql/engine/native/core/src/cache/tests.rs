@@ -248,8 +248,8 @@ fn a_lowered_budget_is_kept_at_once() {
         let left = ids.len() - missed(&table, &[160], &ids, 0).len();
         let other = 1 - missed(&table, &[160], &[700_000], 0).len();
         assert_eq!((left + other) as u64, table.usage().rows);
-        // Only what had to go went.
-        assert!((slabs - slabs.div_ceil(8)) * 13_000 > left as u64 / 2 && left as u64 >= (slabs / 2) * 12_000);
+        // Only what had to go went; the slab that stays last may be the one that was being filled.
+        assert!(left as u64 + 12_000 >= slabs / 2 * 12_000, "{left} rows left in {slabs} slabs");
         assert!((left as u64) < rows);
         rows = left as u64;
         insert(&table, &[160], &[-1, 700_000], 0, Stay::Normal);
@@ -340,7 +340,7 @@ fn threads_never_exceed_the_budget_nor_see_other_bytes() {
 
 /// Every other round looks at a tenth of the ids, so that some are hot.
 fn random_spread(spread: u64, round: u64) -> u64 {
-    if round % 2 == 0 { spread } else { spread / 10 }
+    if round.is_multiple_of(2) { spread } else { spread / 10 }
 }
 
 #[test]
@@ -372,4 +372,78 @@ fn a_row_of_another_width_is_refused() {
     insert(&table, &[SLAB_BYTES], &[1], 0, Stay::Normal);
     assert_eq!(missed(&table, &[SLAB_BYTES], &[1], 0), [1]);
     assert_eq!(cache.usage().bytes, 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_forked_child_has_an_empty_cache_whatever_its_parent_was_doing() {
+    let cache = RowCache::new(6 * SLAB);
+    let table = cache.table(&layout(&[160], 1 << 32));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..2i64 {
+            let (table, done) = (&table, &done);
+            scope.spawn(move || {
+                let mut first = thread << 30;
+                while !done.load(Ordering::Relaxed) {
+                    insert(table, &[160], &(first..first + 200).collect::<Vec<i64>>(), 0, Stay::Normal);
+                    first += 200;
+                }
+            });
+        }
+        for _ in 0..20 {
+            std::thread::sleep(Duration::from_millis(2));
+            // SAFETY: the child calls nothing but the cache and the allocator, which glibc makes usable after a fork,
+            // and ends without running anything of the test harness. The alarm ends it if it waits for a lock.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: as above.
+                unsafe { libc::alarm(20) };
+                let (mut misses, row) = (Vec::new(), [7; 160]);
+                let empty = table.lookup(&[1, 2], &mut |_: Row<'_>| (), &mut misses) == 0 && cache.usage().rows == 0;
+                table.insert(&[NewRow { id: 2, values: &row, scales: &[] }], Stay::Normal);
+                let mut right = false;
+                let hits = table.lookup(&[2], &mut |found: Row<'_>| right = found.values == row, &mut misses);
+                let kept = cache.set_budget(Some(0)).is_ok() && cache.usage().bytes == 0;
+                // SAFETY: as above.
+                unsafe { libc::_exit(i32::from(!(empty && right && hits == 1 && kept))) };
+            }
+            let mut status = -1;
+            // SAFETY: waits for the child made above; the status is ours.
+            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+            assert_eq!(status, 0, "the child failed or hung");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(cache.budget(), 6 * SLAB);
+}
+
+#[test]
+fn neither_readers_nor_writers_starve() {
+    let cache = RowCache::new(8 * SLAB);
+    let table = cache.table(&layout(&[160], 1 << 20));
+    insert(&table, &[160], &(0..4000).collect::<Vec<i64>>(), 0, Stay::UntilUsed);
+    let done = AtomicBool::new(false);
+    let rounds = std::thread::scope(|scope| {
+        let (table, done) = (&table, &done);
+        let work = |writes: bool, first: i64| {
+            scope.spawn(move || {
+                let ids: Vec<i64> = (first..first + 500).collect();
+                let mut rounds = 0;
+                while !done.load(Ordering::Relaxed) {
+                    match writes {
+                        true => insert(table, &[160], &ids, 0, Stay::Normal),
+                        false => drop(missed(table, &[160], &ids, 0)),
+                    }
+                    rounds += 1;
+                }
+                rounds
+            })
+        };
+        let threads: Vec<_> = [false, false, false, false, true, true].map(|writes| work(writes, 100)).into();
+        std::thread::sleep(Duration::from_millis(500));
+        done.store(true, Ordering::Relaxed);
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<usize>>()
+    });
+    assert!(rounds.iter().all(|&rounds| rounds > 5), "{rounds:?}");
 }
