@@ -1,10 +1,11 @@
 //! A table: rows that lie somewhere, a spec that addresses them, a format that decodes them.
 
+use crate::cache::TableUsage;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::format::{Decoder, ValueFormat};
 use crate::gather::{Bfloat16, Bytes, Output, Vectors};
-use crate::read::{ReadPlan, Readers};
+use crate::read::{PathStats, ReadPlan, Readers};
 use crate::settings;
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec};
@@ -135,9 +136,14 @@ impl Table {
         self.layout.bytes()
     }
 
-    /// Name of the code path of the next batch.
-    pub fn reader(&self) -> &'static str {
-        self.readers.path().name()
+    /// What reading this table cost so far, by code path; sessions that open the same files share the counters.
+    pub fn stats(&self) -> Vec<PathStats> {
+        self.readers.stats().paths()
+    }
+
+    /// Its rows in the row cache.
+    pub fn cached(&self) -> TableUsage {
+        self.readers.cache().usage()
     }
 
     /// One line per extent, by shard.
@@ -216,6 +222,29 @@ impl Table {
         self.gather(ids, Bfloat16 { decoder, dim, out })
     }
 
+    /// Row bytes from row `first` on, as many as `out` holds, for scans: rows pass the row cache by.
+    pub fn scan_into(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        let width = self.row_bytes();
+        let count = out.len() / width;
+        check_output("bytes", count * width, out.len())?;
+        self.scan(first, count, Bytes { width, out })
+    }
+
+    /// Decoded rows from row `first` on, as many as `out` holds, for scans: rows pass the row cache by.
+    pub fn scan_vectors_into(&self, first: u64, out: &mut [f32]) -> Result<()> {
+        let (decoder, dim) = self.decoder()?;
+        let count = out.len() / dim;
+        check_output("values", count * dim, out.len())?;
+        self.scan(first, count, Vectors { decoder, dim, out })
+    }
+
+    /// Brings rows into the row cache before they are asked for (where it is off: asks the system to bring them into the
+    /// page cache). Returns when they are there.
+    pub fn prefetch(&self, ids: &[i64]) -> Result<()> {
+        self.check_ids(ids)?;
+        Ok(self.readers.prefetch(&ReadPlan::proven(&self.layout, ids))?)
+    }
+
     /// An error if any of the table's files was replaced, modified, shortened or removed since it was opened.
     pub fn check_files(&self) -> Result<()> {
         Ok(self.readers.check()?)
@@ -276,6 +305,14 @@ impl Table {
             return Ok(());
         }
         Ok(self.readers.read(&ReadPlan::proven(&self.layout, ids), &mut output.sink())?)
+    }
+
+    /// Reads `count` rows from `first` on into `output`.
+    fn scan(&self, first: u64, count: usize, mut output: impl Output) -> Result<()> {
+        fault::point("gather");
+        let ids: Vec<i64> = (first..first.saturating_add(count as u64)).map(|id| id as i64).collect();
+        self.check_ids(&ids)?;
+        Ok(self.readers.scan(&ReadPlan::proven(&self.layout, &ids), &mut output.sink())?)
     }
 }
 

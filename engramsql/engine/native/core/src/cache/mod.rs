@@ -134,6 +134,21 @@ impl CachedTable {
         self.pool().lookup(ids, sink, misses)
     }
 
+    /// Appends to `missing` the positions of the ids that are not here; no lookup is counted. Ids out of range are missing.
+    pub fn find_missing(&self, ids: &[i64], missing: &mut Vec<usize>) {
+        self.pool().find_missing(ids, missing);
+    }
+
+    /// The budget of the cache in bytes, shared by all tables; 0: off.
+    pub fn budget(&self) -> u64 {
+        self.cache.budget()
+    }
+
+    /// Whether somebody asked for that budget.
+    pub fn budget_is_explicit(&self) -> bool {
+        self.cache.is_explicit()
+    }
+
     /// Inserts rows; what is there already stays as it is. Only rows of a batch that was proven whole may come here: a
     /// cached row is not checked again.
     ///

@@ -130,6 +130,19 @@ impl TablePool {
         hits
     }
 
+    pub(super) fn find_missing(&self, ids: &[i64], missing: &mut Vec<usize>) {
+        for (chunk, first) in ids.chunks(LOCKED_LOOKUPS).zip((0..).step_by(LOCKED_LOOKUPS)) {
+            match self.pool.read() {
+                Ok(pool) => missing.extend((first..).zip(chunk).filter_map(|(position, &id)| {
+                    let known =
+                        !pool.index.is_empty() && pool.index.find(pool.index.home(id as u64), id as u64).is_some();
+                    (!known).then_some(position)
+                })),
+                Err(_) => missing.extend(first..first + chunk.len()),
+            }
+        }
+    }
+
     fn exclusive(&self) -> RwLockWriteGuard<'_, Pool> {
         self.pool.write().unwrap_or_else(|poisoned| {
             let mut pool = poisoned.into_inner();

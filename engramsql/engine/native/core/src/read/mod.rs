@@ -19,6 +19,7 @@ pub use readers::Readers;
 pub use sink::{Row, RowSink};
 pub use stats::{PathStats, Stats};
 
+use crate::cache::CacheError;
 use crate::source::Layout;
 use std::path::{Path, PathBuf};
 
@@ -42,20 +43,25 @@ pub enum ReadError {
         /// "was replaced", "was truncated (N bytes missing)" or "has disappeared".
         what: String,
     },
-    /// `ENGRAMSQL_READER` names no reader.
-    #[error("ENGRAMSQL_READER is '{name}'; known readers: {known}", known = CodePath::READERS.map(CodePath::name).join(", "))]
+    /// A setting names no reader.
+    #[error("no reader '{name}' (ENGRAMSQL_READER, engram_reader); known readers: auto, {known}", known = CodePath::READERS.map(CodePath::name).join(", "))]
     UnknownReader {
         /// The value.
         name: String,
     },
-    /// `ENGRAMSQL_READER` names a reader that cannot read this table here.
-    #[error("ENGRAMSQL_READER is '{path}', which is not available here: {reason}; unset it or choose another reader")]
+    /// A setting names a reader that cannot read this table here.
+    #[error(
+        "reader '{path}' (ENGRAMSQL_READER, engram_reader) is not available here: {reason}; unset it or choose another"
+    )]
     ReaderUnavailable {
         /// The reader.
         path: CodePath,
         /// Why.
         reason: Unavailable,
     },
+    /// The RAM budget that the environment asks for is no size.
+    #[error(transparent)]
+    RamBudget(#[from] CacheError),
 }
 
 impl ReadError {

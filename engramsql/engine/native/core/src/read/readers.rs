@@ -8,7 +8,7 @@ use super::{
     CodePath, DirectFiles, FileWatch, IoUringReader, MappedReader, PreadReader, ReadError, ReadPlan, Reader, Row,
     RowSink, SequentialReader, Stats, Tally, Unavailable,
 };
-use crate::cache::{CacheError, CachedTable, Inserter, NewRow, RowCache, Stay};
+use crate::cache::{CachedTable, NewRow, RowCache, Stay};
 use crate::settings;
 use crate::source::Layout;
 use std::ops::Range;
@@ -27,6 +27,9 @@ const SAMPLE: usize = 16;
 /// The same for batches of a decode step, so that asking stays below 2 % of the batch.
 const SMALL_SAMPLE: usize = 4;
 const SMALL_BATCH: usize = 256;
+
+/// Rows that are read from maps before they enter the row cache.
+const MAPPED_ROWS: usize = 4096;
 
 /// All ways to read one layout.
 pub struct Readers {
@@ -54,7 +57,7 @@ impl Readers {
 
     /// The same with every batch on one code path.
     pub(crate) fn forced(layout: &Layout, forced: Option<CodePath>) -> Result<Readers, ReadError> {
-        let cache = RowCache::global().map_err(ReadError::RamBudget)?;
+        let cache = RowCache::global()?;
         let watch = Arc::new(FileWatch::new(&layout.files)?);
         let mapped = MappedReader::open(layout, watch.clone())?;
         let files = Arc::new(DirectFiles::look(watch.clone()));
@@ -72,7 +75,8 @@ impl Readers {
         })
     }
 
-    fn forced_path(&self) -> Option<CodePath> {
+    /// The path that a setting forces on every batch.
+    pub fn forced_path(&self) -> Option<CodePath> {
         self.forced.or_else(settings::reader)
     }
 
@@ -120,7 +124,7 @@ impl Readers {
     /// Brings the rows of `plan` into the row cache, or, where it is off, asks the system to bring them into the page
     /// cache.
     pub fn prefetch(&self, plan: &ReadPlan<'_>) -> Result<(), ReadError> {
-        if self.cache_budget() == 0 {
+        if self.cache.budget() == 0 {
             self.mapped.announce_rows(plan.ids());
             return Ok(());
         }
@@ -133,8 +137,7 @@ impl Readers {
         }
         self.watched(&plan, || {
             let path = self.forced_path().unwrap_or_else(|| self.choose(&plan));
-            let mut inserter = self.cache.inserter(Stay::UntilUsed);
-            self.read_by(path, &plan, &mut |row: Row<'_>| keep(&mut inserter, &ids, row))
+            self.read_and_keep(path, &plan, Stay::UntilUsed, &mut |_: Row<'_>| {})
         })
     }
 
@@ -157,7 +160,7 @@ impl Readers {
     fn read_chosen(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
         let mut first = 0;
         // Somebody who set a budget wants rows where no other program's files can drive them out.
-        if self.resident.load(Ordering::Relaxed) && !self.budget_is_explicit() {
+        if self.resident.load(Ordering::Relaxed) && !self.cache.budget_is_explicit() {
             let started = Instant::now();
             let mut tally = Tally::default();
             first = self.mapped.read_resident(plan, sink, &mut tally)?;
@@ -175,14 +178,46 @@ impl Readers {
         let ids: Vec<i64> = missing.iter().map(|&position| plan.ids()[position]).collect();
         let plan = ReadPlan::proven(plan.layout(), &ids);
         let path = self.choose(&plan);
-        let keeps = self.cache_budget() > 0 && (path != CodePath::Mapped || self.budget_is_explicit());
-        let mut inserter = keeps.then(|| self.cache.inserter(Stay::Normal));
-        self.read_by(path, &plan, &mut |row: Row<'_>| {
-            sink.take(&[Row { position: missing[row.position], ..row }]);
-            if let Some(inserter) = &mut inserter {
-                keep(inserter, &ids, row);
+        let mut sink = |row: Row<'_>| sink.take(&[Row { position: missing[row.position], ..row }]);
+        if self.cache.budget() > 0 && (path != CodePath::Mapped || self.cache.budget_is_explicit()) {
+            self.read_and_keep(path, &plan, Stay::Normal, &mut sink)
+        } else {
+            self.read_by(path, &plan, &mut sink)
+        }
+    }
+
+    /// Reads every row of `plan` into `sink` and into the row cache.
+    fn read_and_keep(
+        &self,
+        path: CodePath,
+        plan: &ReadPlan<'_>,
+        stay: Stay,
+        sink: &mut dyn RowSink,
+    ) -> Result<(), ReadError> {
+        let ids = plan.ids();
+        let mut inserter = self.cache.inserter(stay);
+        if path != CodePath::Mapped {
+            return self.read_by(path, plan, &mut |row: Row<'_>| {
+                sink.take(&[row]);
+                inserter.push(NewRow { id: ids[row.position], values: row.values, scales: row.scales });
+            });
+        }
+        // Whether mapped rows are those of the file shows only after the read; the cache would never ask again.
+        let (mut kept, first_part) = (Vec::new(), plan.layout().parts.first().map_or(0, |part| part.width()));
+        for (ids, first) in ids.chunks(MAPPED_ROWS).zip((0..).step_by(MAPPED_ROWS)) {
+            kept.clear();
+            self.read_by(path, &ReadPlan::proven(plan.layout(), ids), &mut |row: Row<'_>| {
+                sink.take(&[Row { position: first + row.position, ..row }]);
+                kept.extend_from_slice(row.values);
+                kept.extend_from_slice(row.scales);
+            })?;
+            // Mapped rows come in order.
+            for (&id, row) in ids.iter().zip(kept.chunks_exact(plan.layout().row_bytes())) {
+                let (values, scales) = row.split_at(first_part);
+                inserter.push(NewRow { id, values, scales });
             }
-        })
+        }
+        Ok(())
     }
 
     /// Hands over what the row cache holds of the batch from position `first` on; the positions of the others.
@@ -215,17 +250,9 @@ impl Readers {
         // Announced a window ahead, mapped pages arrive sooner than threads fetch them, but they arrive in the page cache.
         match &self.io_uring {
             Ok(_) => CodePath::IoUring,
-            Err(_) if self.budget_is_explicit() => CodePath::Pread,
+            Err(_) if self.cache.budget_is_explicit() => CodePath::Pread,
             Err(_) => CodePath::Mapped,
         }
-    }
-
-    fn cache_budget(&self) -> u64 {
-        self.cache.budget()
-    }
-
-    fn budget_is_explicit(&self) -> bool {
-        self.cache.is_explicit()
     }
 
     /// An error if any file is no longer the one that was opened.
@@ -244,10 +271,6 @@ impl Readers {
     pub fn resident_bytes(&self, file: usize, offset: u64, bytes: u64) -> Option<u64> {
         self.mapped.resident_bytes(file, offset, bytes)
     }
-}
-
-fn keep(inserter: &mut Inserter<'_>, ids: &[i64], row: Row<'_>) {
-    inserter.push(NewRow { id: ids[row.position], values: row.values, scales: row.scales });
 }
 
 /// A sink for the rows of a batch from position `first` on.

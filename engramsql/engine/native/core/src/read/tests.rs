@@ -59,7 +59,7 @@ fn every_reader_returns_every_row_in_the_order_asked_for() {
                 .map(|column| (id as u64 * 7 + column) as u8)
                 .chain((0..2u64).map(|column| (id as u64 * 7 + column) as u8 ^ 0x80))
                 .collect();
-            assert_eq!(row, expected, "row {id} by {}", reader.path());
+            assert_eq!(row, expected, "row {id} by {}", reader.forced_path().unwrap());
         }
     }
 }

@@ -57,6 +57,11 @@ impl MappedReader {
         &self.maps[extent.file].bytes()[start..start + part.width()]
     }
 
+    /// Asks the disk for the rows of `ids`; results do not depend on it.
+    pub fn announce_rows(&self, ids: &[i64]) {
+        ids.iter().for_each(|&id| self.announce_row(id as u64));
+    }
+
     /// Points `group` at the rows of `ids`, the first of which is at `position` of its batch, and prefetches them.
     #[inline]
     fn locate<'a>(&'a self, group: &mut [Row<'a>; GROUP], ids: &[i64], position: usize) {
@@ -198,9 +203,7 @@ impl Reader for MappedReader {
             let end = ids.len().min(done + STRETCH);
             if cold {
                 let ahead = ids.len().min(end + AHEAD);
-                for &id in &ids[announced.max(done)..ahead] {
-                    self.announce_row(id as u64);
-                }
+                self.announce_rows(&ids[announced.max(done)..ahead]);
                 announced = ahead;
             }
             self.copy(ids, done..end, sink);
