@@ -8,6 +8,7 @@
 //! its own rows first; see `pool` for which. Tables are told apart by their [`Layout`], so a changed file never meets
 //! the rows of its predecessor.
 
+mod bucket;
 mod budget;
 mod index;
 mod memory;

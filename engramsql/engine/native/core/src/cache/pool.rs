@@ -5,8 +5,9 @@
 //! that comes back while its ghost is in the index goes there at once. One pass over any number of rows therefore
 //! turns over a tenth of the memory. In the main slabs a hand goes round, counts down and takes the first row at 0.
 
+use super::bucket::{AWAITED, Bucket, MOST_USED, SLOT_LIMIT};
 use super::budget::Slab;
-use super::index::{AWAITED, Bucket, Index, MOST_USED, Refusal, SLOT_LIMIT};
+use super::index::{Index, Refusal};
 use super::memory::{SLAB_BYTES, prefetch_row};
 use std::collections::VecDeque;
 

@@ -1,7 +1,8 @@
 //! The cached rows of one table: lookups under shared locks, insertions under short exclusive ones.
 
+use super::bucket::ID_LIMIT;
 use super::budget::Slab;
-use super::index::{Home, ID_LIMIT};
+use super::index::Home;
 use super::pool::{Inserted, Need, Pool};
 use super::state::State;
 use crate::read::{Row, RowSink};
