@@ -10,8 +10,8 @@ use crate::source::Layout;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
-/// Rows that are looked up together. 16 and 32 cost 15 and 40 % more when the rows are copied to a large output: their
-/// prefetches fill the core's line buffers, and the copies wait behind them.
+/// Rows that are looked up together. 16 cost some 15 % more when the rows are copied to a large output: their prefetches
+/// fill the core's line buffers, and the copies wait behind them.
 const GROUP: usize = 8;
 /// Rows that are looked up under one lock, some 15 us.
 const LOCKED_LOOKUPS: usize = 256;
