@@ -1,5 +1,6 @@
 //! One error for everything that leaves the engine; each topic keeps its own enum beside its code.
 
+use crate::cache::CacheError;
 use crate::catalog::CatalogError;
 use crate::format::FormatError;
 use crate::read::ReadError;
@@ -47,6 +48,12 @@ pub enum Error {
         /// Table name.
         table: String,
     },
+    /// A prefetch that ended in a panic.
+    #[error("internal error while prefetching rows of table '{table}'; this is a bug in engramsql, please report it")]
+    Prefetch {
+        /// Table name.
+        table: String,
+    },
     /// A registered table could not be opened.
     #[error("table '{name}': {error}")]
     Table {
@@ -67,6 +74,9 @@ pub enum Error {
     /// A read failed or a file changed under an open table.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A RAM budget was refused.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// The catalog refused a name or a change.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
@@ -102,14 +112,14 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::RowIdOutOfRange { .. } => ErrorKind::RowId,
-            Error::OutputSize { .. } => ErrorKind::Argument,
+            Error::OutputSize { .. } | Error::Cache(_) => ErrorKind::Argument,
             Error::Table { error, .. } => error.kind(),
             Error::NoSpec { .. } => ErrorKind::Spec,
             Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,
             Error::Spec(e) => e.kind(),
             Error::Source(SourceError::WrongConstant { .. }) => ErrorKind::Spec,
             Error::Source(_) => ErrorKind::Source,
-            Error::Read(_) => ErrorKind::Read,
+            Error::Read(_) | Error::Prefetch { .. } => ErrorKind::Read,
             Error::Catalog(e) => e.kind(),
         }
     }

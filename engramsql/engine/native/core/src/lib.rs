@@ -13,6 +13,8 @@ pub mod error;
 pub mod fault;
 pub mod format;
 mod gather;
+mod prefetch;
+mod process;
 mod publish;
 pub mod read;
 pub mod settings;
@@ -22,4 +24,5 @@ mod table;
 mod text;
 
 pub use error::{Error, ErrorKind, Result};
+pub use prefetch::Prefetch;
 pub use table::{HeadInfo, ShardInfo, Table};

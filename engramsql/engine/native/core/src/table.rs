@@ -1,15 +1,17 @@
 //! A table: rows that lie somewhere, a spec that addresses them, a format that decodes them.
 
-use crate::cache::TableUsage;
+use crate::cache::{self, TableUsage};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::format::{Decoder, ValueFormat};
 use crate::gather::{Bfloat16, Bytes, Output, Vectors};
+use crate::prefetch::Prefetch;
 use crate::read::{PathStats, ReadPlan, Readers};
 use crate::settings;
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Rows that are worth another thread: starting one takes about as long as gathering a thousand.
 const ROWS_PER_THREAD: usize = 32 << 10;
@@ -61,6 +63,8 @@ pub struct Table {
     dim: Option<usize>,
     spec: Option<Spec>,
     readers: Readers,
+    /// Those that may still run.
+    prefetches: Mutex<Vec<Prefetch>>,
 }
 
 impl Table {
@@ -78,6 +82,7 @@ impl Table {
             spec: found.spec,
             layout: found.layout,
             readers,
+            prefetches: Mutex::default(),
         })
     }
 
@@ -238,11 +243,57 @@ impl Table {
         self.scan(first, count, Vectors { decoder, dim, out })
     }
 
-    /// Brings rows into the row cache before they are asked for (where it is off: asks the system to bring them into the
-    /// page cache). Returns when they are there.
-    pub fn prefetch(&self, ids: &[i64]) -> Result<()> {
-        self.check_ids(ids)?;
+    /// Brings rows into the row cache before they are asked for, in the background (where the cache is off: asks the
+    /// system to bring them into the page cache). The ids are checked here; a read that fails is told by the handle.
+    pub fn prefetch(self: &Arc<Self>, ids: Vec<i64>) -> Result<Prefetch> {
+        self.check_ids(&ids)?;
+        let prefetch = Prefetch::start(self.clone(), ids);
+        let mut running = self.running();
+        running.retain(|prefetch| !prefetch.is_done());
+        running.push(prefetch.clone());
+        Ok(prefetch)
+    }
+
+    /// Cancels every prefetch of this table.
+    pub fn cancel_prefetches(&self) {
+        self.running().drain(..).for_each(|prefetch| prefetch.cancel());
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<Prefetch>> {
+        // A list of handles is whole at every moment.
+        self.prefetches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings the rows of `ids` into the row cache now.
+    pub(crate) fn read_ahead(&self, ids: &[i64]) -> Result<()> {
+        fault::point("prefetch");
         Ok(self.readers.prefetch(&ReadPlan::proven(&self.layout, ids))?)
+    }
+
+    /// Rows, from the first on, that fit `budget` bytes; without one as many as the row cache's budget holds if that was
+    /// set, else as many as half of the memory that the process may use: the rest belongs to others.
+    pub fn rows_within(&self, budget: Option<u64>) -> u64 {
+        let cache = self.readers.cache();
+        let bytes = match budget {
+            Some(bytes) => bytes,
+            None if cache.budget_is_explicit() && cache.budget() > 0 => cache.budget(),
+            None => cache::usable_memory() / 2,
+        };
+        self.rows_of_bytes(bytes).min(self.rows())
+    }
+
+    /// Rows that `bytes` bytes hold.
+    pub fn rows_of_bytes(&self, bytes: u64) -> u64 {
+        bytes / self.row_bytes() as u64
+    }
+
+    /// Brings rows `rows` into memory, in file order, and returns how many bytes of them are there then: into the row
+    /// cache if a RAM budget was set, else into the page cache.
+    pub fn warm(&self, rows: std::ops::Range<u64>) -> Result<u64> {
+        let ids: Vec<i64> = rows.map(|id| id as i64).collect();
+        self.check_ids(&ids)?;
+        let resident = self.readers.warm(&ReadPlan::proven(&self.layout, &ids))?;
+        Ok(resident as u64 * self.row_bytes() as u64)
     }
 
     /// An error if any of the table's files was replaced, modified, shortened or removed since it was opened.

@@ -24,7 +24,7 @@ pub struct Bound {
 
 /// Ids in output order.
 #[derive(Default)]
-struct Wanted {
+pub struct Wanted {
     /// Rows of the result.
     rows: usize,
     /// The ids that are not NULL.
@@ -166,7 +166,7 @@ fn scatter(
 
 impl Wanted {
     /// Reads a list, or a list of lists, of any integer type.
-    fn read(table: &Table, value: &Value) -> Result<Wanted> {
+    pub fn read(table: &Table, value: &Value) -> Result<Wanted> {
         let mut wanted = Wanted::default();
         let nested = match value.ty().element() {
             Some(element) if element.element().is_some() => {
@@ -200,6 +200,11 @@ impl Wanted {
         }
         wanted.tokens = Some(tokens);
         Ok(wanted)
+    }
+
+    /// The ids that are not NULL, in order.
+    pub fn into_ids(self) -> Vec<i64> {
+        self.ids
     }
 
     fn append(&mut self, table: &Table, elements: &Vector<'_>, range: Range<usize>) -> Result<()> {

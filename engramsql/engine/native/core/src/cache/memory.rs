@@ -1,9 +1,8 @@
-//! Slab memory, prefetching, and values that belong to one process. All unsafe code of the cache lives here.
+//! Slab memory and prefetching. All unsafe code of the cache lives here.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Bytes of a slab, and its alignment: one huge page of x86_64 and aarch64 (4 KiB base pages).
 pub(super) const SLAB_BYTES: usize = 2 << 20;
@@ -118,67 +117,6 @@ pub(super) fn physical_memory() -> Option<u64> {
     u64::try_from(pages).ok()?.checked_mul(u64::try_from(page).ok()?)
 }
 
-/// One `T` for each process that comes to use it: a child gets its own, and never waits for a lock that another thread
-/// of its parent held at the fork.
-pub(super) struct PerProcess<T: Send + Sync> {
-    newest: AtomicPtr<Node<T>>,
-    owned: PhantomData<T>,
-}
-
-struct Node<T> {
-    process: u32,
-    value: T,
-    older: *mut Node<T>,
-}
-
-impl<T: Send + Sync> PerProcess<T> {
-    pub(super) const fn new() -> PerProcess<T> {
-        PerProcess { newest: AtomicPtr::new(std::ptr::null_mut()), owned: PhantomData }
-    }
-
-    /// This process's value; `make` gets the value of the process it was forked from, if that had one. Of several
-    /// threads that make a value at once, one wins.
-    pub(super) fn get<E>(&self, make: impl FnOnce(Option<&T>) -> Result<T, E>) -> Result<&T, E> {
-        let process = std::process::id();
-        let mut newest = self.newest.load(Ordering::Acquire);
-        // SAFETY: nodes are published whole (release) and freed only by Drop, which borrows exclusively.
-        if let Some(node) = unsafe { newest.as_ref() }
-            && node.process == process
-        {
-            return Ok(&node.value);
-        }
-        // SAFETY: as above.
-        let value = make(unsafe { newest.as_ref() }.map(|node| &node.value))?;
-        let own = Box::into_raw(Box::new(Node { process, value, older: newest }));
-        loop {
-            match self.newest.compare_exchange(newest, own, Ordering::AcqRel, Ordering::Acquire) {
-                // SAFETY: `own` is published now and lives as long as `self`.
-                Ok(_) => return Ok(unsafe { &(*own).value }),
-                Err(other) => newest = other,
-            }
-            // SAFETY: `newest` is a published node. Only threads of this process change this copy of the list, so it is
-            // a node of this process.
-            let node = unsafe { &*newest };
-            if node.process == process {
-                // SAFETY: `own` came from Box::into_raw and was not published.
-                drop(unsafe { Box::from_raw(own) });
-                return Ok(&node.value);
-            }
-        }
-    }
-}
-
-impl<T: Send + Sync> Drop for PerProcess<T> {
-    fn drop(&mut self) {
-        let mut node = *self.newest.get_mut();
-        while !node.is_null() {
-            // SAFETY: every node came from Box::into_raw and is in the list once.
-            let owned = unsafe { Box::from_raw(node) };
-            node = owned.older;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,17 +131,5 @@ mod tests {
             slab.fill(number as u8 + 1);
         }
         assert!(slabs.iter().zip(1u8..).all(|(slab, byte)| slab.iter().all(|&b| b == byte)));
-    }
-
-    #[test]
-    fn one_value_for_all_threads_of_a_process() {
-        let cell = PerProcess::<usize>::new();
-        let seen: Vec<usize> = std::thread::scope(|scope| {
-            let cell = &cell;
-            let threads: Vec<_> = (0..8).map(|n| scope.spawn(move || *cell.get(|_| Ok::<_, ()>(n)).unwrap())).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        assert!(seen.iter().all(|&n| n == seen[0]));
-        assert_eq!(PerProcess::<u8>::new().get(|_| Err("no")), Err("no"));
     }
 }

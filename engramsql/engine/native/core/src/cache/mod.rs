@@ -17,13 +17,13 @@ mod size;
 mod state;
 mod table;
 
-pub use size::{BUDGET_VARIABLE, CacheError, default_budget, parse_bytes};
+pub use size::{BUDGET_VARIABLE, CacheError, default_budget, parse_bytes, usable_memory};
 pub use state::CacheUsage;
 pub use table::{NewRow, Stay, TableKey, TableUsage};
 
+use crate::process::PerProcess;
 use crate::read::RowSink;
 use crate::source::Layout;
-use memory::PerProcess;
 use state::State;
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -81,12 +81,17 @@ pub(super) fn configured_budget() -> Result<(u64, bool), CacheError> {
     }
 }
 
-/// One eighth of the memory that the process may use: physical memory, or its control group's limit if that is lower.
-/// 0, no cache, where the system tells neither.
+/// One eighth of [`usable_memory`].
 pub fn default_budget() -> u64 {
+    usable_memory() / 8
+}
+
+/// Bytes of memory that the process may use: physical memory, or its control group's limit if that is lower. 0 where the
+/// system tells neither.
+pub fn usable_memory() -> u64 {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limit = group_limit(Path::new("/sys/fs/cgroup"), &groups);
-    physical_memory().into_iter().chain(limit).min().unwrap_or(0) / 8
+    physical_memory().into_iter().chain(limit).min().unwrap_or(0)
 }
 
 /// The lowest memory limit among the control groups (v2 and v1) in `groups`, the text of `/proc/self/cgroup`, and their

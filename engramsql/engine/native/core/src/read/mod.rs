@@ -105,6 +105,14 @@ impl<'a> ReadPlan<'a> {
         self.ids
     }
 
+    /// From the first row to the last, of a plan in file order.
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        match self.ids {
+            [] => 0..0,
+            [first, ..] => *first as u64..self.ids[self.ids.len() - 1] as u64 + 1,
+        }
+    }
+
     /// For each file of the layout, whether the batch reads from it.
     pub(crate) fn touched_files(&self) -> Vec<bool> {
         let mut touched = vec![false; self.layout.files.len()];

@@ -141,6 +141,38 @@ impl Readers {
         })
     }
 
+    /// Brings the rows of `plan`, which are in file order, into memory, and returns how many of them are there then:
+    /// into the row cache if somebody set a budget, else into the page cache.
+    pub fn warm(&self, plan: &ReadPlan<'_>) -> Result<usize, ReadError> {
+        if !self.cache.budget_is_explicit() || self.cache.budget() == 0 {
+            self.watched(plan, || {
+                self.mapped.announce(plan.range());
+                // A page is in memory once a byte of it was read.
+                self.read_by(CodePath::Mapped, plan, &mut |row: Row<'_>| {
+                    let byte = |byte: Option<&u8>| byte.copied().unwrap_or_default();
+                    std::hint::black_box(byte(row.values.first()) ^ byte(row.values.last()) ^ byte(row.scales.first()));
+                })
+            })?;
+            return Ok(plan.ids().len());
+        }
+        let mut missing = Vec::new();
+        self.cache.find_missing(plan.ids(), &mut missing);
+        let ids: Vec<i64> = missing.iter().map(|&position| plan.ids()[position]).collect();
+        if !ids.is_empty() {
+            let plan = ReadPlan::proven(plan.layout(), &ids);
+            self.watched(&plan, || {
+                let path = match self.choose(&plan) {
+                    CodePath::IoUring | CodePath::Pread => CodePath::Sequential,
+                    path => path,
+                };
+                self.read_and_keep(path, &plan, Stay::UntilUsed, &mut |_: Row<'_>| {})
+            })?;
+            missing.clear();
+            self.cache.find_missing(plan.ids(), &mut missing);
+        }
+        Ok(plan.ids().len() - missing.len())
+    }
+
     /// Runs `read` and proves before and after it that the files are those of the layout.
     fn watched(&self, plan: &ReadPlan<'_>, read: impl FnOnce() -> Result<(), ReadError>) -> Result<(), ReadError> {
         self.watch.check(|| plan.touched_files())?;
