@@ -146,6 +146,12 @@ impl Table {
         self.readers.stats().paths()
     }
 
+    /// Whether rows that are not in memory are read by io_uring, around the page cache; else through the map, or by the
+    /// reader that a setting names.
+    pub fn reads_directly(&self) -> bool {
+        self.readers.reads_directly()
+    }
+
     /// Its rows in the row cache.
     pub fn cached(&self) -> TableUsage {
         self.readers.cache().usage()
@@ -225,6 +231,21 @@ impl Table {
         let (decoder, dim) = self.decoder()?;
         check_output("values", ids.len() * dim, out.len())?;
         self.gather(ids, Bfloat16 { decoder, dim, out })
+    }
+
+    /// Decodes rows that were fetched: `rows` as [`fetch_into`](Self::fetch_into) gives them, `out` as
+    /// [`vectors_into`](Self::vectors_into) does.
+    pub fn decode_into(&self, rows: &[u8], out: &mut [f32]) -> Result<()> {
+        let (decoder, dim) = self.decoder()?;
+        let width = self.row_bytes();
+        check_output("values", rows.len() / width * dim, out.len())?;
+        check_output("bytes", out.len() / dim * width, rows.len())?;
+        let value_bytes = decoder.format().value_bytes(dim);
+        for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(dim)) {
+            let (values, scales) = row.split_at(value_bytes);
+            decoder.decode(values, scales, out);
+        }
+        Ok(())
     }
 
     /// Row bytes from row `first` on, as many as `out` holds, for scans: rows pass the row cache by.

@@ -119,6 +119,11 @@ impl OutChunk<'_> {
         CHUNK
     }
 
+    /// Whether the query needs the declared column `column`.
+    pub fn wants(&self, column: usize) -> bool {
+        self.projection.contains(&column)
+    }
+
     /// Calls `write` for each column the query needs: index of the declared column, its vector.
     pub fn each(&mut self, mut write: impl FnMut(usize, &mut OutVector<'_>) -> Result<()>) -> Result<()> {
         for (slot, &column) in self.projection.iter().enumerate() {

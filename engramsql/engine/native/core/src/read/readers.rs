@@ -92,6 +92,11 @@ impl Readers {
         })
     }
 
+    /// Whether rows that are not in memory come by io_uring.
+    pub fn reads_directly(&self) -> bool {
+        self.forced_path().map_or(self.io_uring.is_ok(), |path| path == CodePath::IoUring)
+    }
+
     /// What reading this table cost so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
@@ -157,15 +162,15 @@ impl Readers {
         }
         let mut missing = Vec::new();
         self.cache.find_missing(plan.ids(), &mut missing);
-        let ids: Vec<i64> = missing.iter().map(|&position| plan.ids()[position]).collect();
-        if !ids.is_empty() {
-            let plan = ReadPlan::proven(plan.layout(), &ids);
-            self.watched(&plan, || {
-                let path = match self.choose(&plan) {
+        if !missing.is_empty() {
+            let ids: Vec<i64> = missing.iter().map(|&position| plan.ids()[position]).collect();
+            let rest = ReadPlan::proven(plan.layout(), &ids);
+            self.watched(&rest, || {
+                let path = match self.choose(&rest) {
                     CodePath::IoUring | CodePath::Pread => CodePath::Sequential,
                     path => path,
                 };
-                self.read_and_keep(path, &plan, Stay::UntilUsed, &mut |_: Row<'_>| {})
+                self.read_and_keep(path, &rest, Stay::UntilUsed, &mut |_: Row<'_>| {})
             })?;
             missing.clear();
             self.cache.find_missing(plan.ids(), &mut missing);
