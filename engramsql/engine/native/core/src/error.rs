@@ -1,6 +1,7 @@
 //! One error for everything that leaves the engine; each topic keeps its own enum beside its code.
 
 use crate::catalog::CatalogError;
+use crate::cpu::CpuError;
 use crate::format::FormatError;
 use crate::read::ReadError;
 use crate::source::SourceError;
@@ -70,6 +71,9 @@ pub enum Error {
     /// The catalog refused a name or a change.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// `ENGRAMSQL_KERNEL` names no level that can run here.
+    #[error(transparent)]
+    Kernel(#[from] CpuError),
 }
 
 /// What a caller can do about an [`Error`]; language skins map one kind to one exception class.
@@ -102,7 +106,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::RowIdOutOfRange { .. } => ErrorKind::RowId,
-            Error::OutputSize { .. } => ErrorKind::Argument,
+            Error::OutputSize { .. } | Error::Kernel(_) | Error::Format(FormatError::Kernel(_)) => ErrorKind::Argument,
             Error::Table { error, .. } => error.kind(),
             Error::NoSpec { .. } => ErrorKind::Spec,
             Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,

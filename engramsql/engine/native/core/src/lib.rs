@@ -8,6 +8,7 @@
 //! and that a file whose layout cannot be proven is refused by name. It never writes to a source.
 
 pub mod catalog;
+pub mod cpu;
 pub mod error;
 pub mod fault;
 pub mod format;
