@@ -7,11 +7,9 @@
 mod decoder;
 mod kernels;
 mod scalars;
-mod stream;
 
-pub use decoder::Decoder;
+pub use decoder::{Decoder, Stream};
 pub use scalars::{E2M1, E4M3, e8m0_engine, e8m0_ocp};
-pub use stream::Stream;
 
 use crate::cpu::{self, CpuError};
 

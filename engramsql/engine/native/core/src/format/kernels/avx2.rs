@@ -9,30 +9,36 @@ use super::{Fp8, NVFP4_PACKED, Table, portable};
 use crate::cpu::Level;
 use std::arch::x86_64::*;
 
-pub(super) static TABLE: Table = Table {
-    level: Level::Avx2,
-    fp8: fp8::<false>,
-    fp8_bf16,
-    fp8_e8m0,
-    nvfp4,
-    bf16,
-    f16,
-    e8m0,
-    round_bf16,
-    fp8_streamed: fp8::<true>,
-    fence,
-};
+pub(super) static TABLE: Table = table::<false>(Some(&STREAMED));
+static STREAMED: Table = table::<true>(None);
+
+const fn table<const S: bool>(streamed: Option<&'static Table>) -> Table {
+    Table {
+        level: Level::Avx2,
+        fp8: fp8::<S>,
+        fp8_bf16,
+        fp8_e8m0: fp8_e8m0::<S>,
+        nvfp4: nvfp4::<S>,
+        bf16: bf16::<S>,
+        f16: f16::<S>,
+        e8m0: e8m0::<S>,
+        round_bf16,
+        streamed,
+        fence,
+    }
+}
 
 fn fence() {
     // SAFETY: SSE is part of every x86-64 processor.
     unsafe { _mm_sfence() }
 }
 
+/// Writes 8 values; past the caches if `S` and the address allows it.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn store<const STREAMED: bool>(out: &mut [f32; 8], values: __m256) {
+fn store<const S: bool>(out: &mut [f32; 8], values: __m256) {
     let to = out.as_mut_ptr();
-    if STREAMED && to.cast::<__m256>().is_aligned() {
+    if S && to.cast::<__m256>().is_aligned() {
         // SAFETY: 8 values fit and the address is a multiple of 32.
         unsafe { _mm256_stream_ps(to, values) }
     } else {
@@ -70,18 +76,18 @@ fn values(bytes: __m128i) -> [__m256; 2] {
 /// 16 values x scale.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn scaled<const STREAMED: bool>(bytes: &[u8; 16], scale: __m256, out: &mut [f32; 16]) {
+fn scaled<const S: bool>(bytes: &[u8; 16], scale: __m256, out: &mut [f32; 16]) {
     for (part, out) in values(load(bytes)).into_iter().zip(out.as_chunks_mut::<8>().0) {
-        store::<STREAMED>(out, _mm256_mul_ps(part, scale));
+        store::<S>(out, _mm256_mul_ps(part, scale));
     }
 }
 
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn fp8<const STREAMED: bool>(values: &[u8], fp8: &Fp8, out: &mut [f32]) {
+unsafe fn fp8<const S: bool>(values: &[u8], fp8: &Fp8, out: &mut [f32]) {
     let scale = _mm256_set1_ps(fp8.scale);
     let ((whole, rest), (whole_out, rest_out)) = (values.as_chunks::<16>(), out.as_chunks_mut::<16>());
     for (bytes, out) in whole.iter().zip(whole_out) {
-        scaled::<STREAMED>(bytes, scale, out);
+        scaled::<S>(bytes, scale, out);
     }
     portable::fp8(rest, fp8, rest_out);
 }
@@ -123,18 +129,18 @@ unsafe fn fp8_bf16(bytes: &[u8], fp8: &Fp8, out: &mut [u16]) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn fp8_e8m0(values: &[u8], scales: &[u8], out: &mut [f32]) {
+unsafe fn fp8_e8m0<const S: bool>(values: &[u8], scales: &[u8], out: &mut [f32]) {
     let blocks = values.as_chunks::<E8M0_BLOCK>().0.iter().zip(out.as_chunks_mut::<E8M0_BLOCK>().0);
     for ((bytes, out), &scale) in blocks.zip(scales) {
         let scale = _mm256_set1_ps(e8m0_engine(scale));
         for (bytes, out) in bytes.as_chunks::<16>().0.iter().zip(out.as_chunks_mut::<16>().0) {
-            scaled::<false>(bytes, scale, out);
+            scaled::<S>(bytes, scale, out);
         }
     }
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn nvfp4(values: &[u8], scales: &[u8], scale_2: f32, out: &mut [f32]) {
+unsafe fn nvfp4<const S: bool>(values: &[u8], scales: &[u8], scale_2: f32, out: &mut [f32]) {
     // SAFETY: the table has 16 values, the first 8 without a sign.
     let table = unsafe { _mm256_loadu_ps(E2M1.as_ptr()) };
     let sign_bit = _mm256_set1_epi32(i32::MIN);
@@ -148,32 +154,32 @@ unsafe fn nvfp4(values: &[u8], scales: &[u8], scale_2: f32, out: &mut [f32]) {
             let index = _mm256_or_si256(wide, _mm256_slli_epi64::<28>(wide));
             let sign = _mm256_and_si256(_mm256_slli_epi32::<28>(index), sign_bit);
             let value = _mm256_xor_ps(_mm256_permutevar8x32_ps(table, index), _mm256_castsi256_ps(sign));
-            store::<false>(out, _mm256_mul_ps(_mm256_mul_ps(value, block), scale_2));
+            store::<S>(out, _mm256_mul_ps(_mm256_mul_ps(value, block), scale_2));
         }
     }
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn bf16(values: &[u8], out: &mut [f32]) {
+unsafe fn bf16<const S: bool>(values: &[u8], out: &mut [f32]) {
     let ((whole, rest), (whole_out, rest_out)) = (values.as_chunks::<16>(), out.as_chunks_mut::<8>());
     for (bytes, out) in whole.iter().zip(whole_out) {
         let wide = _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(load(bytes)));
-        store::<false>(out, _mm256_castsi256_ps(wide));
+        store::<S>(out, _mm256_castsi256_ps(wide));
     }
     portable::widen_bf16(rest, rest_out);
 }
 
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn f16(values: &[u8], out: &mut [f32]) {
+unsafe fn f16<const S: bool>(values: &[u8], out: &mut [f32]) {
     let ((whole, rest), (whole_out, rest_out)) = (values.as_chunks::<16>(), out.as_chunks_mut::<8>());
     for (bytes, out) in whole.iter().zip(whole_out) {
-        store::<false>(out, _mm256_cvtph_ps(load(bytes)));
+        store::<S>(out, _mm256_cvtph_ps(load(bytes)));
     }
     portable::widen_f16(rest, rest_out);
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn e8m0(values: &[u8], out: &mut [f32]) {
+unsafe fn e8m0<const S: bool>(values: &[u8], out: &mut [f32]) {
     let ((whole, rest), (whole_out, rest_out)) = (values.as_chunks::<8>(), out.as_chunks_mut::<8>());
     for (bytes, out) in whole.iter().zip(whole_out) {
         let wide = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(i64::from_le_bytes(*bytes)));
@@ -182,7 +188,7 @@ unsafe fn e8m0(values: &[u8], out: &mut [f32]) {
         let value = _mm256_blendv_epi8(value, _mm256_set1_epi32(0x0040_0000), least);
         let most = _mm256_cmpeq_epi32(wide, _mm256_set1_epi32(255));
         let value = _mm256_blendv_epi8(value, _mm256_set1_epi32(f32::NAN.to_bits() as i32), most);
-        store::<false>(out, _mm256_castsi256_ps(value));
+        store::<S>(out, _mm256_castsi256_ps(value));
     }
     portable::e8m0(rest, rest_out);
 }

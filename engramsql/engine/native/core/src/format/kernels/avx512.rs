@@ -10,19 +10,24 @@ use super::{E4M3_HALVES, Fp8, NVFP4_PACKED, Table};
 use crate::cpu::Level;
 use std::arch::x86_64::*;
 
-pub(super) static TABLE: Table = Table {
-    level: Level::Avx512,
-    fp8: fp8::<false>,
-    fp8_bf16,
-    fp8_e8m0,
-    nvfp4,
-    bf16,
-    f16,
-    e8m0,
-    round_bf16,
-    fp8_streamed: fp8::<true>,
-    fence,
-};
+pub(super) static TABLE: Table = table::<false>(Some(&STREAMED));
+static STREAMED: Table = table::<true>(None);
+
+const fn table<const S: bool>(streamed: Option<&'static Table>) -> Table {
+    Table {
+        level: Level::Avx512,
+        fp8: fp8::<S>,
+        fp8_bf16,
+        fp8_e8m0: fp8_e8m0::<S>,
+        nvfp4: nvfp4::<S>,
+        bf16: bf16::<S>,
+        f16: f16::<S>,
+        e8m0: e8m0::<S>,
+        round_bf16,
+        streamed,
+        fence,
+    }
+}
 
 fn fence() {
     // SAFETY: SSE is part of every x86-64 processor.
@@ -100,15 +105,15 @@ fn first_16(n: usize) -> u16 {
     if n >= 16 { u16::MAX } else { (1 << n) - 1 }
 }
 
-/// Writes 16 values, or as many as `out` holds.
+/// Writes 16 values, or as many as `out` holds; past the caches if `S` and the address allows it.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn store<const STREAMED: bool>(out: &mut [f32], values: __m512) {
+fn store<const S: bool>(out: &mut [f32], values: __m512) {
     let to = out.as_mut_ptr();
     if out.len() < 16 {
         // SAFETY: the mask covers the values of the slice and no others.
         unsafe { _mm512_mask_storeu_ps(to, first_16(out.len()), values) }
-    } else if STREAMED && to.cast::<__m512>().is_aligned() {
+    } else if S && to.cast::<__m512>().is_aligned() {
         // SAFETY: 16 values fit and the address is a multiple of 64.
         unsafe { _mm512_stream_ps(to, values) }
     } else {
@@ -118,7 +123,7 @@ fn store<const STREAMED: bool>(out: &mut [f32], values: __m512) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-unsafe fn fp8<const STREAMED: bool>(values: &[u8], fp8: &Fp8, out: &mut [f32]) {
+unsafe fn fp8<const S: bool>(values: &[u8], fp8: &Fp8, out: &mut [f32]) {
     let lookup = Lookup::new();
     let scale = _mm512_set1_ps(fp8.scale);
     let (whole, rest) = values.as_chunks::<64>();
@@ -126,13 +131,13 @@ unsafe fn fp8<const STREAMED: bool>(values: &[u8], fp8: &Fp8, out: &mut [f32]) {
     for (bytes, out) in whole.iter().zip(whole_out.as_chunks_mut::<64>().0) {
         let parts = lookup.values(load(bytes));
         for (part, out) in parts.into_iter().zip(out.as_chunks_mut::<16>().0) {
-            store::<STREAMED>(out, _mm512_mul_ps(part, scale));
+            store::<S>(out, _mm512_mul_ps(part, scale));
         }
     }
     if !rest.is_empty() {
         let parts = lookup.values(load_rest(rest));
         for (part, out) in parts.into_iter().zip(rest_out.chunks_mut(16)) {
-            store::<STREAMED>(out, _mm512_mul_ps(part, scale));
+            store::<S>(out, _mm512_mul_ps(part, scale));
         }
     }
 }
@@ -158,7 +163,7 @@ unsafe fn fp8_bf16(values: &[u8], fp8: &Fp8, out: &mut [u16]) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-unsafe fn fp8_e8m0(values: &[u8], scales: &[u8], out: &mut [f32]) {
+unsafe fn fp8_e8m0<const S: bool>(values: &[u8], scales: &[u8], out: &mut [f32]) {
     let lookup = Lookup::new();
     // Two blocks at a time, then perhaps one.
     let ((pairs, rest), (pairs_out, rest_out)) = (values.as_chunks::<64>(), out.as_chunks_mut::<64>());
@@ -168,19 +173,19 @@ unsafe fn fp8_e8m0(values: &[u8], scales: &[u8], out: &mut [f32]) {
         let [first, second] = scales.map(|scale| _mm512_set1_ps(e8m0_engine(scale)));
         let scales = [first, first, second, second];
         for ((part, scale), out) in parts.into_iter().zip(scales).zip(out.as_chunks_mut::<16>().0) {
-            store::<false>(out, _mm512_mul_ps(part, scale));
+            store::<S>(out, _mm512_mul_ps(part, scale));
         }
     }
     if let &[scale] = rest_scales {
         let scale = _mm512_set1_ps(e8m0_engine(scale));
         for (part, out) in lookup.values(load_rest(rest)).into_iter().zip(rest_out.as_chunks_mut::<16>().0) {
-            store::<false>(out, _mm512_mul_ps(part, scale));
+            store::<S>(out, _mm512_mul_ps(part, scale));
         }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn nvfp4(values: &[u8], scales: &[u8], scale_2: f32, out: &mut [f32]) {
+unsafe fn nvfp4<const S: bool>(values: &[u8], scales: &[u8], scale_2: f32, out: &mut [f32]) {
     // SAFETY: the table has 16 values.
     let table = unsafe { _mm512_loadu_ps(E2M1.as_ptr()) };
     let scale_2 = _mm512_set1_ps(scale_2);
@@ -191,7 +196,7 @@ unsafe fn nvfp4(values: &[u8], scales: &[u8], scale_2: f32, out: &mut [f32]) {
         let index = _mm512_or_si512(wide, _mm512_slli_epi64::<28>(wide));
         let block = _mm512_set1_ps(E4M3[scale as usize]);
         let exact = _mm512_mul_ps(_mm512_permutexvar_ps(index, table), block);
-        store::<false>(out, _mm512_mul_ps(exact, scale_2));
+        store::<S>(out, _mm512_mul_ps(exact, scale_2));
     }
 }
 
@@ -204,22 +209,22 @@ fn load_words(bytes: &[u8]) -> __m256i {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn bf16(values: &[u8], out: &mut [f32]) {
+unsafe fn bf16<const S: bool>(values: &[u8], out: &mut [f32]) {
     for (words, out) in values.chunks(32).zip(out.chunks_mut(16)) {
         let wide = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(load_words(words)));
-        store::<false>(out, _mm512_castsi512_ps(wide));
+        store::<S>(out, _mm512_castsi512_ps(wide));
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn f16(values: &[u8], out: &mut [f32]) {
+unsafe fn f16<const S: bool>(values: &[u8], out: &mut [f32]) {
     for (words, out) in values.chunks(32).zip(out.chunks_mut(16)) {
-        store::<false>(out, _mm512_cvtph_ps(load_words(words)));
+        store::<S>(out, _mm512_cvtph_ps(load_words(words)));
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn e8m0(values: &[u8], out: &mut [f32]) {
+unsafe fn e8m0<const S: bool>(values: &[u8], out: &mut [f32]) {
     for (bytes, out) in values.chunks(16).zip(out.chunks_mut(16)) {
         // SAFETY: the mask covers the bytes of the slice and no others.
         let bytes = unsafe { _mm_maskz_loadu_epi8(first_16(bytes.len()), bytes.as_ptr().cast()) };
@@ -229,7 +234,7 @@ unsafe fn e8m0(values: &[u8], out: &mut [f32]) {
         let value = _mm512_mask_blend_epi32(least, value, _mm512_set1_epi32(0x0040_0000));
         let most = _mm512_cmpeq_epi32_mask(wide, _mm512_set1_epi32(255));
         let value = _mm512_mask_blend_epi32(most, value, _mm512_set1_epi32(f32::NAN.to_bits() as i32));
-        store::<false>(out, _mm512_castsi512_ps(value));
+        store::<S>(out, _mm512_castsi512_ps(value));
     }
 }
 

@@ -19,6 +19,7 @@ const NVFP4_PACKED: usize = NVFP4_BLOCK / 2;
 
 /// An E4M3 table with one scale, as its kernels need it.
 #[derive(Clone)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "each level takes what it needs"))]
 pub(super) struct Fp8 {
     scale: f32,
     /// The scale rounded to bfloat16: the engine casts both factors to the output type before it multiplies (vLLM
@@ -55,14 +56,13 @@ static E4M3_HALVES: [[u8; 128]; 2] = {
     halves
 };
 
-type Fp8ToF32 = unsafe fn(&[u8], &Fp8, &mut [f32]);
 type ToF32 = unsafe fn(&[u8], &mut [f32]);
 
 /// One function per format. Each may run only on a processor with the instructions of its level, and only on slices
 /// whose lengths agree.
 struct Table {
     level: Level,
-    fp8: Fp8ToF32,
+    fp8: unsafe fn(&[u8], &Fp8, &mut [f32]),
     fp8_bf16: unsafe fn(&[u8], &Fp8, &mut [u16]),
     /// Values, E8M0 scales, output.
     fp8_e8m0: unsafe fn(&[u8], &[u8], &mut [f32]),
@@ -73,9 +73,8 @@ struct Table {
     e8m0: ToF32,
     /// float32 to bfloat16, nearest, ties to even; a NaN stays one and becomes quiet.
     round_bf16: unsafe fn(&[f32], &mut [u16]),
-    /// `fp8` and `f32` past the caches into an output that begins at a multiple of 64 bytes; as the others where there
-    /// is no such instruction.
-    fp8_streamed: Fp8ToF32,
+    /// The same with stores of float32 past the caches where the address allows it, if there are such instructions.
+    streamed: Option<&'static Table>,
     /// Orders streamed stores before everything after.
     fence: fn(),
 }
@@ -113,11 +112,10 @@ impl Kernels {
         unsafe { (self.0.fp8)(&values[..n], fp8, &mut out[..n]) }
     }
 
-    #[inline]
-    pub(super) fn fp8_streamed(self, values: &[u8], fp8: &Fp8, out: &mut [f32]) {
-        let n = values.len().min(out.len());
-        // SAFETY: as above.
-        unsafe { (self.0.fp8_streamed)(&values[..n], fp8, &mut out[..n]) }
+    /// The same with stores past the caches; after the last of them comes a [`fence`](Self::fence), before anything else
+    /// looks at what they wrote.
+    pub(super) fn streamed(self) -> Kernels {
+        self.0.streamed.map_or(self, Kernels)
     }
 
     pub(super) fn fence(self) {

@@ -9,7 +9,7 @@ use super::{E4M3_HALVES, Fp8, Table, portable};
 use crate::cpu::Level;
 use std::arch::aarch64::*;
 
-pub(super) static TABLE: Table = Table { level: Level::Neon, fp8, fp8_e8m0, fp8_streamed: fp8, ..portable::KERNELS };
+pub(super) static TABLE: Table = Table { level: Level::Neon, fp8, fp8_e8m0, ..portable::KERNELS };
 
 /// E4M3 in sixteen registers: low and high bytes of the bfloat16 values, 128 each.
 #[derive(Clone, Copy)]

@@ -19,7 +19,7 @@ pub(super) const KERNELS: Table = Table {
     f16: widen_f16,
     e8m0,
     round_bf16,
-    fp8_streamed: fp8,
+    streamed: None,
     fence: || {},
 };
 

@@ -169,3 +169,28 @@ fn slices_that_do_not_fit_end_with_the_shorter() {
         }
     }
 }
+
+#[test]
+fn streamed_rows_are_the_same_rows() {
+    let mut draw = Draw(4);
+    let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<u32>>();
+    for format in formats() {
+        for (dim, shift) in [(160, 0), (160, 1), (160, 8), (256, 16), (32, 5)] {
+            let row_bytes = format.row_bytes(dim);
+            let rows = draw.bytes(3 * row_bytes);
+            for level in cpu::available() {
+                let decoder = Decoder::at(level, format).unwrap();
+                let (mut streamed, mut expected) = (vec![0f32; shift + 3 * dim], vec![0f32; 3 * dim]);
+                let mut stream = decoder.stream(dim, &mut streamed[shift..]);
+                for position in [2, 0, 1] {
+                    let row = &rows[position * row_bytes..][..row_bytes];
+                    let (values, scales) = row.split_at(format.value_bytes(dim));
+                    stream.decode(position, values, scales);
+                    decoder.decode(values, scales, &mut expected[position * dim..][..dim]);
+                }
+                drop(stream);
+                assert_eq!(bits(&streamed[shift..]), bits(&expected), "{level}, {format:?}, dim {dim}, shift {shift}");
+            }
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Row ids of many tokens at once: the same arithmetic as [`Mixer`](super::heads::Mixer), eight heads in a register.
 
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no other processor has a kernel that pays"))]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -12,6 +14,7 @@ pub(super) use tile::{TILE, Tile};
 
 use super::heads::Heads;
 use crate::cpu::Level;
+use std::ops::RangeInclusive;
 use tile::{LONGEST, Mixed};
 
 /// Heads in a group.
@@ -30,8 +33,32 @@ struct Group {
     values: Vec<(u8, usize)>,
 }
 
-type Kernel = unsafe fn(&Wide, &Mixed, &[Group], usize, &mut [i64]);
+type Rows = unsafe fn(&Wide, &Mixed, &[Group], usize, &mut [i64]);
 type Mix = unsafe fn(&Wide, &Tile, &mut Mixed);
+
+/// What a level has.
+struct Functions {
+    mix: Mix,
+    rows: Rows,
+    /// Head sizes that it is exact for.
+    sizes: RangeInclusive<u64>,
+    /// Whether it wants inverses that are not above 1 / size.
+    round_down: bool,
+}
+
+impl Functions {
+    fn at(level: Level) -> Option<Functions> {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => {
+                Some(Functions { mix: avx512::mix, rows: avx512::rows, sizes: avx512::SIZES, round_down: true })
+            }
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => Some(Functions { mix: avx2::mix, rows: avx2::rows, sizes: avx2::SIZES, round_down: false }),
+            _ => None,
+        }
+    }
+}
 
 /// Constants of one table, laid out for the kernels of one level.
 #[derive(Debug, Clone)]
@@ -44,7 +71,7 @@ pub(super) struct Wide {
     /// Whether the oldest window position is mixed in first.
     oldest_first: bool,
     mix: Mix,
-    rows: Kernel,
+    rows: Rows,
 }
 
 impl Wide {
@@ -57,20 +84,14 @@ impl Wide {
         if !fits || orders.last().is_none_or(|&last| last > window) || !level.is_available() {
             return None;
         }
-        let (mix, rows, sizes, down): (Mix, Kernel, _, _) = match level {
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => (avx512::mix, avx512::rows, avx512::SIZES, true),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => (avx2::mix, avx2::rows, avx2::SIZES, false),
-            _ => return None,
-        };
+        let Functions { mix, rows, sizes, round_down } = Functions::at(level)?;
         if !heads.sizes.iter().all(|size| sizes.contains(size)) {
             return None;
         }
         let inverse = |size: u64| {
             // Sizes up to 2^53 are exact in a double.
             let nearest = 1.0 / size as f64;
-            if down { nearest.next_down() } else { nearest }
+            if round_down { nearest.next_down() } else { nearest }
         };
         let groups = (0..heads.sizes.len()).step_by(LANES).map(|first| {
             let lanes = LANES.min(heads.sizes.len() - first);
