@@ -83,6 +83,7 @@ struct Table {
 #[derive(Clone, Copy)]
 pub(super) struct Kernels(&'static Table);
 
+/// The decoding methods stop where values, scales or output end first.
 impl Kernels {
     /// Those of a level, if this processor has it.
     pub(super) fn at(level: Level) -> Result<Kernels, CpuError> {
@@ -104,7 +105,17 @@ impl Kernels {
         self.0.level
     }
 
-    /// Every method decodes what both sides have room for.
+    /// The same with stores past the caches; after the last of them comes a [`fence`](Self::fence), before anything else
+    /// looks at what they wrote.
+    pub(super) fn streamed(self) -> Kernels {
+        self.0.streamed.map_or(self, Kernels)
+    }
+
+    /// Waits until streamed stores are where every thread sees them.
+    pub(super) fn fence(self) {
+        (self.0.fence)();
+    }
+
     #[inline]
     pub(super) fn fp8(self, values: &[u8], fp8: &Fp8, out: &mut [f32]) {
         let n = values.len().min(out.len());
@@ -112,20 +123,10 @@ impl Kernels {
         unsafe { (self.0.fp8)(&values[..n], fp8, &mut out[..n]) }
     }
 
-    /// The same with stores past the caches; after the last of them comes a [`fence`](Self::fence), before anything else
-    /// looks at what they wrote.
-    pub(super) fn streamed(self) -> Kernels {
-        self.0.streamed.map_or(self, Kernels)
-    }
-
-    pub(super) fn fence(self) {
-        (self.0.fence)();
-    }
-
     #[inline]
     pub(super) fn fp8_bf16(self, values: &[u8], fp8: &Fp8, out: &mut [u16]) {
         let n = values.len().min(out.len());
-        // SAFETY: as above.
+        // SAFETY: the level was checked; the lengths agree.
         unsafe { (self.0.fp8_bf16)(&values[..n], fp8, &mut out[..n]) }
     }
 
