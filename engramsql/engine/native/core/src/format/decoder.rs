@@ -120,8 +120,8 @@ pub struct Stream<'a> {
 }
 
 impl Decoder {
-    /// Rows of `dim` values into `out`: row `i` belongs at `i * dim`. Fastest if `out` begins at a multiple of 64 bytes
-    /// and `dim` is a multiple of 16; right in any case.
+    /// Rows of `dim` values into `out`: row `i` belongs at `i * dim`. It pays if `out` begins at a multiple of 16
+    /// bytes (better 64) and `dim` is a multiple of 16, not for `bf16` and `f32`; the rows are right in any case.
     pub fn stream<'a>(&'a self, dim: usize, out: &'a mut [f32]) -> Stream<'a> {
         Stream { decoder: self, kernels: self.kernels.streamed(), dim, out }
     }

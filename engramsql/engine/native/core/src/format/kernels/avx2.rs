@@ -16,15 +16,15 @@ const fn table<const S: bool>(streamed: Option<&'static Table>) -> Table {
     Table {
         level: Level::Avx2,
         fp8: fp8::<S>,
-        fp8_bf16,
         fp8_e8m0: fp8_e8m0::<S>,
         nvfp4: nvfp4::<S>,
-        bf16: bf16::<S>,
         f16: f16::<S>,
         e8m0: e8m0::<S>,
         round_bf16,
         streamed,
         fence,
+        // As fast from a table (4.0 G values/s against 3.0), and as the compiler makes of a shift.
+        ..portable::KERNELS
     }
 }
 
@@ -41,6 +41,12 @@ fn store<const S: bool>(out: &mut [f32; 8], values: __m256) {
     if S && to.cast::<__m256>().is_aligned() {
         // SAFETY: 8 values fit and the address is a multiple of 32.
         unsafe { _mm256_stream_ps(to, values) }
+    } else if S && to.cast::<__m128>().is_aligned() {
+        // SAFETY: 8 values fit and the address is a multiple of 16.
+        unsafe {
+            _mm_stream_ps(to, _mm256_castps256_ps128(values));
+            _mm_stream_ps(to.add(4), _mm256_extractf128_ps::<1>(values));
+        }
     } else {
         // SAFETY: 8 values fit.
         unsafe { _mm256_storeu_ps(to, values) }
@@ -118,17 +124,6 @@ fn store_bf16(out: &mut [u16; 16], values: [__m256; 2]) {
 }
 
 #[target_feature(enable = "avx2,f16c")]
-unsafe fn fp8_bf16(bytes: &[u8], fp8: &Fp8, out: &mut [u16]) {
-    let scale = _mm256_set1_ps(fp8.narrow);
-    let ((whole, rest), (whole_out, rest_out)) = (bytes.as_chunks::<16>(), out.as_chunks_mut::<16>());
-    for (bytes, out) in whole.iter().zip(whole_out) {
-        let [first, second] = values(load(bytes));
-        store_bf16(out, [_mm256_mul_ps(first, scale), _mm256_mul_ps(second, scale)]);
-    }
-    portable::fp8_bf16(rest, fp8, rest_out);
-}
-
-#[target_feature(enable = "avx2,f16c")]
 unsafe fn fp8_e8m0<const S: bool>(values: &[u8], scales: &[u8], out: &mut [f32]) {
     let blocks = values.as_chunks::<E8M0_BLOCK>().0.iter().zip(out.as_chunks_mut::<E8M0_BLOCK>().0);
     for ((bytes, out), &scale) in blocks.zip(scales) {
@@ -157,16 +152,6 @@ unsafe fn nvfp4<const S: bool>(values: &[u8], scales: &[u8], scale_2: f32, out: 
             store::<S>(out, _mm256_mul_ps(_mm256_mul_ps(value, block), scale_2));
         }
     }
-}
-
-#[target_feature(enable = "avx2")]
-unsafe fn bf16<const S: bool>(values: &[u8], out: &mut [f32]) {
-    let ((whole, rest), (whole_out, rest_out)) = (values.as_chunks::<16>(), out.as_chunks_mut::<8>());
-    for (bytes, out) in whole.iter().zip(whole_out) {
-        let wide = _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(load(bytes)));
-        store::<S>(out, _mm256_castsi256_ps(wide));
-    }
-    portable::widen_bf16(rest, rest_out);
 }
 
 #[target_feature(enable = "avx2,f16c")]

@@ -6,7 +6,7 @@
 #![allow(clippy::missing_safety_doc, reason = "one Safety rule for the file, above")]
 
 use super::super::{E2M1, E4M3, NVFP4_BLOCK, e8m0_engine};
-use super::{E4M3_HALVES, Fp8, NVFP4_PACKED, Table};
+use super::{E4M3_HALVES, Fp8, NVFP4_PACKED, Table, portable};
 use crate::cpu::Level;
 use std::arch::x86_64::*;
 
@@ -20,7 +20,8 @@ const fn table<const S: bool>(streamed: Option<&'static Table>) -> Table {
         fp8_bf16,
         fp8_e8m0: fp8_e8m0::<S>,
         nvfp4: nvfp4::<S>,
-        bf16: bf16::<S>,
+        // The compiler makes as much of a shift.
+        bf16: portable::widen_bf16,
         f16: f16::<S>,
         e8m0: e8m0::<S>,
         round_bf16,
@@ -116,6 +117,15 @@ fn store<const S: bool>(out: &mut [f32], values: __m512) {
     } else if S && to.cast::<__m512>().is_aligned() {
         // SAFETY: 16 values fit and the address is a multiple of 64.
         unsafe { _mm512_stream_ps(to, values) }
+    } else if S && to.cast::<__m128>().is_aligned() {
+        // What allocators promise. Neighbouring stores still leave the processor as whole lines.
+        // SAFETY: 16 values fit and the address is a multiple of 16.
+        unsafe {
+            _mm_stream_ps(to, _mm512_castps512_ps128(values));
+            _mm_stream_ps(to.add(4), _mm512_extractf32x4_ps::<1>(values));
+            _mm_stream_ps(to.add(8), _mm512_extractf32x4_ps::<2>(values));
+            _mm_stream_ps(to.add(12), _mm512_extractf32x4_ps::<3>(values));
+        }
     } else {
         // SAFETY: 16 values fit.
         unsafe { _mm512_storeu_ps(to, values) }
@@ -206,14 +216,6 @@ unsafe fn nvfp4<const S: bool>(values: &[u8], scales: &[u8], scale_2: f32, out: 
 fn load_words(bytes: &[u8]) -> __m256i {
     // SAFETY: the mask covers the whole words of the slice and nothing else.
     unsafe { _mm256_maskz_loadu_epi16(first_16(bytes.len() / 2), bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn bf16<const S: bool>(values: &[u8], out: &mut [f32]) {
-    for (words, out) in values.chunks(32).zip(out.chunks_mut(16)) {
-        let wide = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(load_words(words)));
-        store::<S>(out, _mm512_castsi512_ps(wide));
-    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]

@@ -22,12 +22,9 @@ const NVFP4_PACKED: usize = NVFP4_BLOCK / 2;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "each level takes what it needs"))]
 pub(super) struct Fp8 {
     scale: f32,
-    /// The scale rounded to bfloat16: the engine casts both factors to the output type before it multiplies (vLLM
-    /// 0.33.0).
-    narrow: f32,
     /// The product value x scale of every byte.
     products: [f32; 256],
-    /// The product value x narrow scale of every byte as bfloat16.
+    /// The product of every byte and the scale rounded to bfloat16, as bfloat16.
     products_bf16: [u16; 256],
     /// The same: low bytes, then high bytes.
     halves: [[u8; 256]; 2],
@@ -35,10 +32,11 @@ pub(super) struct Fp8 {
 
 impl Fp8 {
     pub(super) fn new(scale: f32) -> Fp8 {
+        // The engine casts both factors to the output type before it multiplies (vLLM 0.33.0).
         let narrow = bf16::from_f32(scale).to_f32();
         let products_bf16 = E4M3.map(|value| bf16::from_f32(value * narrow).to_bits());
         let halves = [0, 8].map(|shift| products_bf16.map(|bits| (bits >> shift) as u8));
-        Fp8 { scale, narrow, products: E4M3.map(|value| value * scale), products_bf16, halves }
+        Fp8 { scale, products: E4M3.map(|value| value * scale), products_bf16, halves }
     }
 }
 
