@@ -2,6 +2,7 @@
 
 use crate::cache::CacheError;
 use crate::catalog::CatalogError;
+use crate::cpu::CpuError;
 use crate::format::FormatError;
 use crate::read::ReadError;
 use crate::source::SourceError;
@@ -80,6 +81,9 @@ pub enum Error {
     /// The catalog refused a name or a change.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// `ENGRAMSQL_KERNEL` names no level that can run here.
+    #[error(transparent)]
+    Kernel(#[from] CpuError),
 }
 
 /// What a caller can do about an [`Error`]; language skins map one kind to one exception class.
@@ -112,7 +116,9 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::RowIdOutOfRange { .. } => ErrorKind::RowId,
-            Error::OutputSize { .. } | Error::Cache(_) => ErrorKind::Argument,
+            Error::OutputSize { .. } | Error::Cache(_) | Error::Kernel(_) | Error::Format(FormatError::Kernel(_)) => {
+                ErrorKind::Argument
+            }
             Error::Table { error, .. } => error.kind(),
             Error::NoSpec { .. } => ErrorKind::Spec,
             Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,

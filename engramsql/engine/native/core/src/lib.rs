@@ -9,6 +9,7 @@
 
 pub mod cache;
 pub mod catalog;
+pub mod cpu;
 pub mod error;
 pub mod fault;
 pub mod format;
