@@ -2,7 +2,8 @@
 
 What may be asked of it: a Session (the catalog of a database directory), a Table (rows and vectors as NumPy arrays), a
 Spec (hash constants and row ids), ``decode`` for bytes in memory, ``token_map`` of a tokenizer, ``default_name`` and
-``stray_files`` of a source, and the records they hand out.
+``stray_files`` of a source, ``register_static`` for the SQL functions that the module holds, and the records they hand
+out.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from engramsql.engine._native import (
     ViewEntry,
     decode,
     default_name,
+    register_static,
     stray_files,
     token_map,
 )
@@ -37,6 +39,7 @@ __all__ = [
     "ViewEntry",
     "decode",
     "default_name",
+    "register_static",
     "stray_files",
     "token_map",
 ]

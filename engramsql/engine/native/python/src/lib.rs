@@ -12,6 +12,7 @@ mod ids;
 mod output;
 mod session;
 mod spec;
+mod static_link;
 mod table;
 
 use pyo3::prelude::*;
@@ -34,5 +35,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(session::default_name, module)?)?;
     module.add_function(wrap_pyfunction!(session::stray_files, module)?)?;
     module.add_function(wrap_pyfunction!(spec::token_map, module)?)?;
+    module.add_function(wrap_pyfunction!(static_link::register_static, module)?)?;
     Ok(())
 }
