@@ -1,15 +1,26 @@
 """Types of the compiled engine. A test compares the names here with the module."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, final, overload
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, final, overload
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from typing_extensions import Buffer
 
-_Ids: TypeAlias = NDArray[np.integer[Any]] | Sequence[int] | Sequence[Sequence[int]]
-_Tokens: TypeAlias = NDArray[np.integer[Any]] | Sequence[int]
+class _Tensor(Protocol):
+    """What speaks DLPack: arrays of torch, Arrow, JAX, ..."""
+
+    @property
+    def __dlpack__(self) -> Callable[..., Any]: ...
+
+_Ids: TypeAlias = NDArray[np.integer[Any]] | _Tensor | Sequence[int] | Sequence[Sequence[int]]
+_Tokens: TypeAlias = NDArray[np.integer[Any]] | _Tensor | Sequence[int]
+# A numpy array, a CPU tensor, or an object with a writable buffer.
+_Out = TypeVar("_Out", bound=NDArray[Any] | _Tensor | Buffer)
+_VectorType: TypeAlias = Literal["float32", "bfloat16"]
 _Path: TypeAlias = str | PathLike[str]
 
 ENGINE_VERSION: str
@@ -173,33 +184,35 @@ class Table:
     def source(self) -> Path: ...
     def shards(self) -> list[ShardInfo]: ...
     def heads(self) -> list[HeadInfo]: ...
-    def fetch(self, ids: _Ids, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]: ...
     @overload
-    def vectors(
-        self, ids: _Ids, out: NDArray[np.float32] | None = None, dtype: Literal["float32"] | None = None
-    ) -> NDArray[np.float32]: ...
+    def fetch(self, ids: _Ids, out: None = None) -> NDArray[np.uint8]: ...
     @overload
-    def vectors(
-        self, ids: _Ids, out: NDArray[np.uint16] | None = None, *, dtype: Literal["bfloat16"]
-    ) -> NDArray[np.uint16]: ...
+    def fetch(self, ids: _Ids, out: _Out) -> _Out: ...
+    @overload
+    def vectors(self, ids: _Ids, out: None = None, dtype: Literal["float32"] | None = None) -> NDArray[np.float32]: ...
+    @overload
+    def vectors(self, ids: _Ids, out: None = None, *, dtype: Literal["bfloat16"]) -> NDArray[np.uint16]: ...
+    @overload
+    def vectors(self, ids: _Ids, out: _Out, dtype: _VectorType | None = None) -> _Out: ...
+    def fetch_arrow(self, ids: _Ids) -> pa.FixedSizeBinaryArray: ...
+    def vectors_arrow(self, ids: _Ids, dtype: _VectorType | None = None) -> pa.FixedSizeListArray: ...
     def rowids(self, tokens: _Tokens, history: _Tokens | None = None) -> NDArray[np.int64]: ...
     @overload
     def e_t(
         self,
         tokens: _Tokens,
         history: _Tokens | None = None,
-        out: NDArray[np.float32] | None = None,
+        out: None = None,
         dtype: Literal["float32"] | None = None,
     ) -> NDArray[np.float32]: ...
     @overload
     def e_t(
-        self,
-        tokens: _Tokens,
-        history: _Tokens | None = None,
-        out: NDArray[np.uint16] | None = None,
-        *,
-        dtype: Literal["bfloat16"],
+        self, tokens: _Tokens, history: _Tokens | None = None, out: None = None, *, dtype: Literal["bfloat16"]
     ) -> NDArray[np.uint16]: ...
+    @overload
+    def e_t(
+        self, tokens: _Tokens, history: _Tokens | None = None, *, out: _Out, dtype: _VectorType | None = None
+    ) -> _Out: ...
 
 @final
 class Session:

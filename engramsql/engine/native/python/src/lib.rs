@@ -2,13 +2,18 @@
 //!
 //! Nothing is computed here. An entry turns Python arguments into slices (`ids`, `output`), releases the
 //! interpreter while the engine works, and turns an engine error into an exception (`errors`). Every entry runs inside
-//! `guard::guard`, so that a panic becomes `engramsql.errors.InternalError`.
+//! `guard::guard`, so that a panic becomes `engramsql.errors.InternalError`. `unsafe` is in `dlpack` and `lent` only.
 
+#![deny(unsafe_code)]
+
+mod arrow;
 mod decode;
+mod dlpack;
 mod entries;
 mod errors;
 mod guard;
 mod ids;
+mod lent;
 mod output;
 mod session;
 mod spec;

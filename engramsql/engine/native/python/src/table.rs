@@ -1,5 +1,6 @@
 //! An open table: rows, vectors and row ids as NumPy arrays.
 
+use crate::arrow::ArrowIds;
 use crate::entries::{HeadInfo, ShardInfo};
 use crate::errors;
 use crate::guard::{detached, guard};
@@ -29,12 +30,13 @@ impl VectorType {
         let Some(dtype) = dtype else {
             return Ok(VectorType::Float32);
         };
-        // Accepts "float32", numpy.float32, numpy.dtype("float32") and ml_dtypes.bfloat16 alike, without importing them.
+        // Accepts "float32", numpy.float32, numpy.dtype("float32"), ml_dtypes.bfloat16 and torch.bfloat16 alike, without
+        // importing them.
         let name = ["name", "__name__"]
             .iter()
             .find_map(|attribute| dtype.getattr(*attribute).ok()?.extract::<String>().ok())
             .map_or_else(|| dtype.str().map(|text| text.to_string()), Ok)?;
-        match name.as_str() {
+        match name.strip_prefix("torch.").unwrap_or(&name) {
             "float32" => Ok(VectorType::Float32),
             "bfloat16" => Ok(VectorType::Bfloat16),
             _ => Err(errors::argument(
@@ -73,8 +75,8 @@ impl Table {
     ) -> PyResult<Bound<'py, PyAny>> {
         let table = &self.inner;
         Ok(match dtype {
-            VectorType::Float32 => output::filled(py, out, shape, |out| table.vectors_into(ids, out))?.into_any(),
-            VectorType::Bfloat16 => output::filled(py, out, shape, |out| table.vectors_bf16_into(ids, out))?.into_any(),
+            VectorType::Float32 => output::filled(py, out, shape, |out| table.vectors_into(ids, out))?,
+            VectorType::Bfloat16 => output::filled(py, out, shape, |out| table.vectors_bf16_into(ids, out))?,
         })
     }
 }
@@ -159,15 +161,17 @@ impl Table {
 
     /// Bytes of the rows of ids: uint8, shape of ids + (row_bytes,), order and duplicates kept.
     ///
-    /// Raises RowIdError for an id outside the table, ReadError if a byte of a row cannot be read, ArgumentError if out
-    /// does not fit.
+    /// out: memory to fill and return, of the result's shape and dtype, C-contiguous and writable: a numpy array, a DLPack
+    /// tensor on the CPU (torch), or an object with a buffer, where one dimension of bytes is taken as plain memory.
+    /// Fresh memory costs more than reading rows into it: reuse out. Raises RowIdError for an id outside the table, ReadError
+    /// if a byte of a row cannot be read, ArgumentError if out does not fit.
     #[pyo3(signature = (ids, out = None))]
     fn fetch<'py>(
         &self,
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         guard(py, || {
             let ids = Ids::read(ids, self.row_meaning())?;
             let shape = [ids.shape(), &[self.inner.row_bytes()]].concat();
@@ -178,7 +182,8 @@ impl Table {
 
     /// Decoded rows of ids: float32, shape of ids + (dim,); with dtype "bfloat16" uint16 bit patterns, rounded once.
     ///
-    /// Raises FormatError if the table has no value format, and what fetch raises.
+    /// out: as for fetch; with dtype "bfloat16" also tensors of bfloat16. Raises FormatError if the table has no value format,
+    /// and what fetch raises.
     #[pyo3(signature = (ids, out = None, dtype = None))]
     fn vectors<'py>(
         &self,
@@ -193,6 +198,38 @@ impl Table {
             let ids = Ids::read(ids, self.row_meaning())?;
             let shape = [ids.shape(), &[dim]].concat();
             self.vectors_array(py, ids.as_slice()?, &shape, out, dtype)
+        })
+    }
+
+    /// Bytes of the rows of ids as a pyarrow.FixedSizeBinaryArray over the memory they were read into.
+    ///
+    /// ids: one dimension; an Arrow array may have NULLs, whose rows are NULL. Raises ArgumentError for more values than one
+    /// Arrow array may hold (2^31 - 1), and what fetch raises.
+    fn fetch_arrow<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        guard(py, || {
+            let ids = ArrowIds::read(ids, self.row_meaning())?;
+            ids.binary(py, self.inner.row_bytes(), |ids, out| self.inner.fetch_into(ids, out))
+        })
+    }
+
+    /// Decoded rows of ids as a pyarrow.FixedSizeListArray of float32; with dtype "bfloat16" of uint16 bit patterns.
+    ///
+    /// ids: as for fetch_arrow. Raises what fetch_arrow and vectors raise.
+    #[pyo3(signature = (ids, dtype = None))]
+    fn vectors_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guard(py, || {
+            let (table, dtype) = (&self.inner, VectorType::read(dtype)?);
+            let dim = self.require_dim(py)?;
+            let ids = ArrowIds::read(ids, self.row_meaning())?;
+            match dtype {
+                VectorType::Float32 => ids.lists(py, dim, "float32", |ids, out| table.vectors_into(ids, out)),
+                VectorType::Bfloat16 => ids.lists(py, dim, "uint16", |ids, out| table.vectors_bf16_into(ids, out)),
+            }
         })
     }
 
@@ -214,7 +251,7 @@ impl Table {
 
     /// e_t of every token of one sequence: float32 [tokens, heads * dim]; with dtype "bfloat16" uint16 bit patterns.
     ///
-    /// Raises what rowids and vectors raise.
+    /// out: as for vectors. Raises what rowids and vectors raise.
     #[pyo3(signature = (tokens, history = None, out = None, dtype = None))]
     fn e_t<'py>(
         &self,
