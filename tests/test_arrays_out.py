@@ -64,6 +64,12 @@ def test_a_part_of_a_tensor(table: Table):
     np.testing.assert_array_equal(whole[4:], whole[2:4])
 
 
+def test_pinned_memory_is_memory(table: Table):
+    out = Exported(np.zeros((2, WIDTH), np.uint8), device=3, device_type=3)
+    table.fetch(IDS, out=out)
+    np.testing.assert_array_equal(out.array, table.fetch(IDS))
+
+
 def test_an_empty_tensor(table: Table):
     for data in (None, 0):
         claims = {} if data is None else {"data": data}

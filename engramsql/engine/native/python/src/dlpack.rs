@@ -14,8 +14,8 @@ use std::ffi::{CStr, c_void};
 
 const VERSIONED: &CStr = c"dltensor_versioned";
 const UNVERSIONED: &CStr = c"dltensor";
-/// `kDLCPU`.
-const CPU: i32 = 1;
+/// Devices whose memory is the process's own: `kDLCPU`, and the pinned memory of `kDLCUDAHost` and `kDLROCMHost`.
+const HOST: [i32; 3] = [1, 3, 11];
 /// `DLPACK_FLAG_BITMASK_READ_ONLY` and `DLPACK_FLAG_BITMASK_IS_COPIED`.
 const READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
@@ -74,7 +74,7 @@ impl<'py> Tensor<'py> {
         if object.hasattr("__dlpack_device__")? {
             let device = object.call_method0("__dlpack_device__").and_then(|pair| pair.get_item(0)?.extract::<i32>());
             let device = device.map_err(no_export)?;
-            if device != CPU {
+            if !HOST.contains(&device) {
                 return Err(refuse(format!(
                     "a tensor on the CPU, got one on device type {device}; copy it afterwards"
                 )));
@@ -89,7 +89,7 @@ impl<'py> Tensor<'py> {
         if flags & IS_COPIED != 0 {
             return Err(refuse("a tensor that can be filled in place, its library hands out a copy".to_owned()));
         }
-        if tensor.device_type != CPU {
+        if !HOST.contains(&tensor.device_type) {
             let device = tensor.device_type;
             return Err(refuse(format!("a tensor on the CPU, got one on device type {device}; copy it afterwards")));
         }
