@@ -2,7 +2,9 @@
 
 What may be asked of it: a Session (the catalog of a database directory), a Table (rows and vectors as NumPy arrays), a
 Spec (hash constants and row ids), ``decode`` for bytes in memory, ``token_map`` of a tokenizer, ``default_name`` and
-``stray_files`` of a source, and the records they hand out.
+``stray_files`` of a source, ``register_static`` for the SQL functions that the module holds, the settings of the engine (``set_ram_budget``,
+``set_reader``, ``set_threads``) and what it says of itself (``cache_usage``, ``kernel``, ``threads``), and the records
+they hand out.
 """
 
 from __future__ import annotations
@@ -11,16 +13,26 @@ from engramsql.engine._native import (
     ENGINE_VERSION,
     FAMILIES,
     FORMATS,
+    CacheUsage,
     HeadInfo,
+    PathStats,
+    Prefetch,
     Session,
     ShardInfo,
     Spec,
     Table,
     TableEntry,
     ViewEntry,
+    cache_usage,
     decode,
     default_name,
+    kernel,
+    register_static,
+    set_ram_budget,
+    set_reader,
+    set_threads,
     stray_files,
+    threads,
     token_map,
 )
 
@@ -28,15 +40,25 @@ __all__ = [
     "ENGINE_VERSION",
     "FAMILIES",
     "FORMATS",
+    "CacheUsage",
     "HeadInfo",
+    "PathStats",
+    "Prefetch",
     "Session",
     "ShardInfo",
     "Spec",
     "Table",
     "TableEntry",
     "ViewEntry",
+    "cache_usage",
     "decode",
     "default_name",
+    "kernel",
+    "register_static",
+    "set_ram_budget",
+    "set_reader",
+    "set_threads",
     "stray_files",
+    "threads",
     "token_map",
 ]

@@ -1,6 +1,7 @@
 //! A table: rows that lie somewhere, a spec that addresses them, a format that decodes them.
 
 use crate::cache::{self, TableUsage};
+use crate::cpu;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::format::{Decoder, ValueFormat};
@@ -70,6 +71,8 @@ pub struct Table {
 impl Table {
     /// Opens the files of a table found in `source`.
     pub fn open(name: &str, source: &Path, found: SourceTable) -> Result<Table> {
+        // A wrong setting is told before the first row that a kernel would decode.
+        cpu::level()?;
         let readers = Readers::open(&found.layout)?;
         let dim = found.format.as_ref().and_then(|format| format.dim_of(found.layout.row_bytes()));
         Ok(Table {

@@ -25,6 +25,9 @@ pub use input::{Chunk, IntFault, Integer, Vector};
 pub use output::{ListEntry, OutVector};
 pub use scalar::{Overload, Scalar, ScalarArguments};
 pub use setting::{Setting, Settings};
+#[cfg(unix)]
+#[cfg(unix)]
+pub use static_link::register_static;
 pub use table_function::{Arguments, Columns, OutChunk, TableFunction};
 pub use types::{Column, Parameter, Type};
 pub use value::Value;
