@@ -81,6 +81,11 @@ impl<'a> Planner<'a> {
         Planner { files, parts, order, cursors, most_bytes: most_bytes as u64, gap: shape.gap, window }
     }
 
+    /// As many reads as there can be.
+    pub(super) fn most_segments(&self) -> usize {
+        self.order.len() * self.parts.len()
+    }
+
     /// Whether every row of every part was asked for.
     pub(super) fn is_done(&self) -> bool {
         self.cursors.iter().all(|cursor| cursor.next == self.order.len())
