@@ -67,8 +67,8 @@ impl Job {
     }
 }
 
-/// Threads that wait for jobs, started one by one as there are more jobs than idle threads. Standard locks and no channel
-/// crate: waiting threads of those spin before they sleep, 32 of them on few processors.
+/// Threads that wait for jobs, started one by one as there are more jobs than idle threads. Standard locks rather than a
+/// channel crate, which was no faster and whose waiting threads spin before they sleep.
 pub(super) struct Threads {
     /// Threads do not survive a fork: a child has a pool of its own.
     owner: u32,
