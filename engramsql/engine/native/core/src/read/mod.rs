@@ -132,7 +132,7 @@ impl<'a> ReadPlan<'a> {
 
 /// Carries out plans over the files of one layout.
 ///
-/// Whoever calls proves before and after a batch that the files are still those of the layout ([`FileWatch`]); a reader
+/// Whoever calls proves before and after a batch that the files are still those of the layout (`FileWatch`); a reader
 /// only has to fail where it did not get every byte of every row.
 pub trait Reader: Send + Sync {
     /// The code path, as settings and reports name it.

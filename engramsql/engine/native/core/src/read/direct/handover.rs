@@ -51,6 +51,11 @@ impl<'a> Handover<'a> {
             &bytes[(offset - segment.start) as usize..][..width]
         };
         match &mut self.staging {
+            // Scattered rows come alone; the group would cost more than the call.
+            None if segment.end == segment.first + 1 => {
+                let (position, id) = (self.order.position(segment.first), self.order.id(segment.first));
+                self.sink.take(&[Row { position, values: part_of(id), scales: &[] }]);
+            }
             None => {
                 let mut group = [Row { position: 0, values: &[], scales: &[] }; GROUP];
                 let mut first = segment.first;

@@ -1,7 +1,6 @@
 //! From sorted rows to reads: aligned, merged where they touch, in file order.
 
 use super::files::DirectFiles;
-use super::memory::PAGE;
 use super::order::Order;
 use crate::source::{Extent, Layout, Part};
 
@@ -24,9 +23,7 @@ impl Shape {
         let alignment = files.most_alignment();
         let widest = layout.parts.iter().map(Part::width).max().unwrap_or(0);
         // A row that begins just before a border needs one unit more than its width.
-        let bytes = (widest.next_multiple_of(alignment) + alignment).max(self.merge);
-        // Each buffer begins on a page, which aligns it for every disk.
-        let bytes = bytes.next_multiple_of(PAGE.max(alignment));
+        let bytes = (widest.next_multiple_of(alignment) + alignment).max(self.merge).next_multiple_of(alignment);
         (bytes, (self.memory / bytes).clamp(2, self.depth))
     }
 }
@@ -79,6 +76,11 @@ impl<'a> Planner<'a> {
     ) -> Planner<'a> {
         let cursors = vec![Cursor::default(); parts.len()];
         Planner { files, parts, order, cursors, most_bytes: most_bytes as u64, gap: shape.gap, window }
+    }
+
+    /// As many reads as there can be.
+    pub(super) fn most_segments(&self) -> usize {
+        self.order.len() * self.parts.len()
     }
 
     /// Whether every row of every part was asked for.

@@ -37,7 +37,8 @@ pub(super) trait Queue {
     /// Starts a read in a slot that is not busy, or returns false if it can only after another one has finished; with
     /// nothing in flight it can.
     fn push(&mut self, request: Request) -> std::result::Result<bool, ReadError>;
-    /// Waits for finished reads: one, or up to `enough` where that costs less than asking again. Something is in flight.
+    /// Waits for `enough` finished reads, or fewer after an interruption, and takes all that have finished. At least as
+    /// many are in flight.
     fn wait(&mut self, enough: usize, done: &mut Vec<Completion>) -> Result<()>;
     /// The buffer of a slot that is not busy.
     fn buffer(&self, slot: usize) -> &[u8];
@@ -69,12 +70,14 @@ pub(super) fn drive<Q: Queue>(
     mut handover: Handover<'_>,
     tally: &mut Tally,
 ) -> std::result::Result<(), ReadError> {
-    let mut flights: Vec<Option<Flight>> = vec![None; queue.slots()];
-    let mut free: Vec<usize> = (0..queue.slots()).rev().collect();
+    // 16 rows need no lists for 128 reads.
+    let slots = queue.slots().min(planner.most_segments());
+    let mut flights: Vec<Option<Flight>> = vec![None; slots];
+    let mut free: Vec<usize> = (0..slots).rev().collect();
     // Slots whose read is to be started: a new one, or one that needs another attempt.
     let mut starting: Vec<usize> = Vec::new();
-    let mut done = Vec::with_capacity(queue.slots());
-    let mut in_flight = 0;
+    let mut done = Vec::with_capacity(slots);
+    let mut in_flight: usize = 0;
     loop {
         loop {
             let slot = match starting.last() {
@@ -98,7 +101,8 @@ pub(super) fn drive<Q: Queue>(
         if in_flight == 0 {
             return Ok(());
         }
-        let enough = if planner.is_done() { 1 } else { in_flight.min(WAKE) };
+        // At the end by halves: one call for each of the last reads would cost more than it hides.
+        let enough = if planner.is_done() { in_flight.div_ceil(2) } else { in_flight.min(WAKE) };
         if let Err(error) = queue.wait(enough, &mut done) {
             let file = flights.iter().flatten().next().map_or(0, |flight| flight.segment.extent.file);
             return Err(ReadError::io(files.path(file), error));

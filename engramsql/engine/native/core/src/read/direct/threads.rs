@@ -4,25 +4,57 @@ use super::files::DirectFiles;
 use super::memory::Memory;
 use super::queue::{Completion, Queue, Request};
 use crate::read::ReadError;
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Result;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Threads of the pool at most: the disk needs that many reads outstanding.
 pub(super) const MOST_THREADS: usize = 32;
 
-/// A finished job: its buffer comes back.
-type Finished = (Completion, Memory);
+/// The finished jobs of one batch.
+#[derive(Default)]
+struct Finished {
+    list: Mutex<List>,
+    /// Told when the list has as many as are wanted: one that is woken for each read costs more than the reads.
+    enough: Condvar,
+}
+
+#[derive(Default)]
+struct List {
+    /// Each with its buffer, which comes back.
+    jobs: Vec<(Completion, Memory)>,
+    wanted: usize,
+}
+
+impl Finished {
+    fn add(&self, completion: Completion, memory: Memory) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.jobs.push((completion, memory));
+        if list.jobs.len() == list.wanted {
+            self.enough.notify_one();
+        }
+    }
+
+    /// Moves all there are to `taken`, at least `wanted`; as many are on their way.
+    fn take(&self, wanted: usize, taken: &mut Vec<(Completion, Memory)>) {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.wanted = wanted;
+        let few = |list: &mut List| list.jobs.len() < wanted;
+        let mut list = self.enough.wait_while(list, few).unwrap_or_else(PoisonError::into_inner);
+        list.wanted = 0;
+        taken.append(&mut list.jobs);
+    }
+}
 
 /// One read, with everything it needs: a batch that ends early leaves nothing behind that is not the job's own.
 struct Job {
     request: Request,
     file: Arc<File>,
     memory: Memory,
-    finished: Sender<Finished>,
+    finished: Arc<Finished>,
 }
 
 impl Job {
@@ -31,26 +63,29 @@ impl Job {
         let result = file.read_at(&mut memory.bytes_mut()[at..at + bytes], offset);
         // Before the answer: whoever gets it may count on the descriptor.
         drop(file);
-        // Nobody listens any more after an error or a panic in the batch.
-        let _ = finished.send((Completion { slot, result }, memory));
+        finished.add(Completion { slot, result }, memory);
     }
 }
 
-/// Threads that wait for jobs, started one by one as more reads are outstanding than there are threads.
+/// Threads that wait for jobs, started one by one as there are more jobs than idle threads. Standard locks rather than a
+/// channel crate, which was no faster and whose waiting threads spin before they sleep.
 pub(super) struct Threads {
     /// Threads do not survive a fork: a child has a pool of its own.
     owner: u32,
-    jobs: Sender<Job>,
-    waiting: Receiver<Job>,
-    started: AtomicUsize,
-    outstanding: Arc<AtomicUsize>,
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    started: usize,
+    idle: usize,
 }
 
 impl Threads {
     fn new() -> Threads {
-        let (jobs, waiting) = unbounded();
-        let outstanding = Arc::new(AtomicUsize::new(0));
-        Threads { owner: std::process::id(), jobs, waiting, started: AtomicUsize::new(0), outstanding }
+        Threads { owner: std::process::id(), state: Mutex::default(), more: Condvar::new() }
     }
 
     /// The pool of this process; no thread runs before the first read.
@@ -73,31 +108,49 @@ impl Threads {
         }
     }
 
-    fn start(&self, job: Job) {
-        let outstanding = self.outstanding.fetch_add(1, Ordering::Relaxed) + 1;
-        let started = self.started.load(Ordering::Relaxed);
-        if started < MOST_THREADS.min(outstanding)
-            && self.started.compare_exchange(started, started + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        {
-            let (waiting, outstanding) = (self.waiting.clone(), self.outstanding.clone());
-            let work = move || {
-                for job in waiting {
-                    job.run();
-                    outstanding.fetch_sub(1, Ordering::Relaxed);
-                }
-            };
-            if std::thread::Builder::new().name("engramsql-read".to_owned()).spawn(work).is_err() {
-                self.started.fetch_sub(1, Ordering::Relaxed);
-                if started == 0 {
-                    // A process that may have no thread more reads by itself.
-                    job.run();
-                    self.outstanding.fetch_sub(1, Ordering::Relaxed);
-                    return;
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&'static self, job: Job) {
+        let mut state = self.state();
+        state.jobs.push_back(job);
+        if state.idle >= state.jobs.len() {
+            drop(state);
+            self.more.notify_one();
+        } else if state.started < MOST_THREADS {
+            let work = || self.work();
+            match std::thread::Builder::new().name("engramsql-read".to_owned()).spawn(work) {
+                Ok(_) => state.started += 1,
+                // Others take it.
+                Err(_) if state.started > 0 => (),
+                // A process that may have no thread more reads by itself.
+                Err(_) => {
+                    let job = state.jobs.pop_back();
+                    drop(state);
+                    job.into_iter().for_each(Job::run);
                 }
             }
         }
-        // Cannot fail: the pool holds a receiver itself.
-        let _ = self.jobs.send(job);
+    }
+
+    /// What each thread does, as long as the process lives.
+    fn work(&self) {
+        loop {
+            let mut state = self.state();
+            let job = loop {
+                match state.jobs.pop_front() {
+                    Some(job) => break job,
+                    None => {
+                        state.idle += 1;
+                        state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+                        state.idle -= 1;
+                    }
+                }
+            };
+            drop(state);
+            job.run();
+        }
     }
 }
 
@@ -112,7 +165,8 @@ pub(super) struct PoolQueue<'a> {
     /// Files that this batch has open; those that no job reads from can go.
     open: Vec<(usize, Arc<File>)>,
     most_open: usize,
-    finished: (Sender<Finished>, Receiver<Finished>),
+    finished: Arc<Finished>,
+    taken: Vec<(Completion, Memory)>,
 }
 
 impl<'a> PoolQueue<'a> {
@@ -127,7 +181,8 @@ impl<'a> PoolQueue<'a> {
             buffers: (0..buffers).map(|_| None).collect(),
             open: Vec::new(),
             most_open: (limit / 16).clamp(1, 128) as usize,
-            finished: unbounded(),
+            finished: Arc::default(),
+            taken: Vec::new(),
         }
     }
 
@@ -147,11 +202,6 @@ impl<'a> PoolQueue<'a> {
         self.open.push((index, file.clone()));
         Ok(Some(file))
     }
-
-    fn keep(&mut self, (completion, memory): Finished, done: &mut Vec<Completion>) {
-        self.buffers[completion.slot] = Some(memory);
-        done.push(completion);
-    }
 }
 
 impl Queue for PoolQueue<'_> {
@@ -166,15 +216,15 @@ impl Queue for PoolQueue<'_> {
             None => Memory::new(self.buffer_bytes, self.files.most_alignment())
                 .map_err(|e| ReadError::io(self.files.path(request.file), e))?,
         };
-        self.threads.start(Job { request, file, memory, finished: self.finished.0.clone() });
+        self.threads.start(Job { request, file, memory, finished: self.finished.clone() });
         Ok(true)
     }
 
-    fn wait(&mut self, _enough: usize, done: &mut Vec<Completion>) -> Result<()> {
-        let first = self.finished.1.recv().map_err(std::io::Error::other)?;
-        self.keep(first, done);
-        while let Ok(next) = self.finished.1.try_recv() {
-            self.keep(next, done);
+    fn wait(&mut self, enough: usize, done: &mut Vec<Completion>) -> Result<()> {
+        self.finished.take(enough, &mut self.taken);
+        for (completion, memory) in self.taken.drain(..) {
+            self.buffers[completion.slot] = Some(memory);
+            done.push(completion);
         }
         Ok(())
     }
