@@ -3,12 +3,13 @@
 use super::files::DirectFiles;
 use super::memory::Memory;
 use super::queue::{Completion, Queue, Request};
+use crate::process::PerProcess;
 use crate::read::ReadError;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::Result;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Threads of the pool at most: the disk needs that many reads outstanding.
@@ -69,9 +70,8 @@ impl Job {
 
 /// Threads that wait for jobs, started one by one as there are more jobs than idle threads. Standard locks rather than a
 /// channel crate, which was no faster and whose waiting threads spin before they sleep.
+#[derive(Default)]
 pub(super) struct Threads {
-    /// Threads do not survive a fork: a child has a pool of its own.
-    owner: u32,
     state: Mutex<State>,
     more: Condvar,
 }
@@ -84,27 +84,13 @@ struct State {
 }
 
 impl Threads {
-    fn new() -> Threads {
-        Threads { owner: std::process::id(), state: Mutex::default(), more: Condvar::new() }
-    }
-
-    /// The pool of this process; no thread runs before the first read.
+    /// The pool of this process (threads do not survive a fork); no thread runs before the first read.
     pub(super) fn of_this_process() -> &'static Threads {
-        static CURRENT: AtomicPtr<Threads> = AtomicPtr::new(std::ptr::null_mut());
-        // No lock: one that another thread held while this process was forked would never be released.
-        loop {
-            let current = CURRENT.load(Ordering::Acquire);
-            // SAFETY: null, or a pool that was leaked below and is never freed.
-            if let Some(threads) = unsafe { current.as_ref() }
-                && threads.owner == std::process::id()
-            {
-                return threads;
-            }
-            let new = Box::into_raw(Box::new(Threads::new()));
-            if CURRENT.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // SAFETY: made above from a box, and nobody else has seen it.
-                drop(unsafe { Box::from_raw(new) });
-            }
+        static CURRENT: PerProcess<Threads> = PerProcess::new();
+        let made: std::result::Result<_, Infallible> = CURRENT.get(|_| Ok(Threads::default()));
+        match made {
+            Ok(threads) => threads,
+            Err(never) => match never {},
         }
     }
 
