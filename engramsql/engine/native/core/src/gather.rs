@@ -1,7 +1,7 @@
 //! What becomes of gathered rows: copied, decoded to float32, decoded to bfloat16. Fused with the gather: a row is
 //! used while it is in the processor's cache, and no row is stored twice.
 
-use crate::format::Decoder;
+use crate::format::{Decoder, Stream};
 use crate::read::{Row, RowSink};
 
 /// Makes the sinks of one call and cuts its output into disjoint pieces, one for each thread.
@@ -62,10 +62,42 @@ impl Output for Vectors<'_> {
     }
 
     fn sink(&mut self) -> impl RowSink {
-        let value_bytes = self.decoder.format().value_bytes(self.dim);
-        move |row: Row<'_>| {
-            let (values, scales) = split_row(row, value_bytes);
-            self.decoder.decode(values, scales, &mut self.out[row.position * self.dim..][..self.dim]);
+        Decode {
+            value_bytes: self.decoder.format().value_bytes(self.dim),
+            dim: self.dim,
+            target: if size_of_val(self.out) >= STREAM_FROM {
+                Target::Stream(self.decoder.stream(self.dim, self.out))
+            } else {
+                Target::Plain(self.decoder, self.out)
+            },
+        }
+    }
+}
+
+/// Bytes of vectors from which on nobody finds the first in a cache when the last is written.
+const STREAM_FROM: usize = 64 << 20;
+
+enum Target<'a> {
+    Plain(&'a Decoder, &'a mut [f32]),
+    Stream(Stream<'a>),
+}
+
+struct Decode<'a> {
+    value_bytes: usize,
+    dim: usize,
+    target: Target<'a>,
+}
+
+impl RowSink for Decode<'_> {
+    fn take(&mut self, rows: &[Row<'_>]) {
+        for row in rows {
+            let (values, scales) = split_row(*row, self.value_bytes);
+            match &mut self.target {
+                Target::Plain(decoder, out) => {
+                    decoder.decode(values, scales, &mut out[row.position * self.dim..][..self.dim]);
+                }
+                Target::Stream(stream) => stream.decode(row.position, values, scales),
+            }
         }
     }
 }
