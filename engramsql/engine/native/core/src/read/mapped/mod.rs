@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Rows that are located, and handed over, together.
-const GROUP: usize = 2;
-/// Groups in the pipeline: the bytes of the last are prefetched while those of the first are used. About 14 rows ahead
-/// cover a cache miss; more rows at once would wait for each other (with 16 and 4 a row took half as long again).
-const GROUPS: usize = 8;
+const GROUP: usize = 8;
+/// Groups in the pipeline: the rows of the last are prefetched while those of the first are used. About 32 rows ahead
+/// cover the time that a row's address takes to translate and its first line to arrive.
+const GROUPS: usize = 5;
 /// Rows between two looks at the clock.
 const STRETCH: usize = 256;
 
