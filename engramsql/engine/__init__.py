@@ -2,7 +2,8 @@
 
 What may be asked of it: a Session (the catalog of a database directory), a Table (rows and vectors as NumPy arrays), a
 Spec (hash constants and row ids), ``decode`` for bytes in memory, ``token_map`` of a tokenizer, ``default_name`` and
-``stray_files`` of a source, and the records they hand out.
+``stray_files`` of a source, a Probe (what this machine can do with a table's files) and ``probe_rate``, and the records
+they hand out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from engramsql.engine._native import (
     FAMILIES,
     FORMATS,
     HeadInfo,
+    Probe,
+    ProbeReading,
     Session,
     ShardInfo,
     Spec,
@@ -20,6 +23,7 @@ from engramsql.engine._native import (
     ViewEntry,
     decode,
     default_name,
+    probe_rate,
     stray_files,
     token_map,
 )
@@ -29,6 +33,8 @@ __all__ = [
     "FAMILIES",
     "FORMATS",
     "HeadInfo",
+    "Probe",
+    "ProbeReading",
     "Session",
     "ShardInfo",
     "Spec",
@@ -37,6 +43,7 @@ __all__ = [
     "ViewEntry",
     "decode",
     "default_name",
+    "probe_rate",
     "stray_files",
     "token_map",
 ]

@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod error;
 pub mod fault;
 pub mod format;
+pub mod probe;
 mod publish;
 pub mod read;
 pub mod source;

@@ -10,6 +10,7 @@ mod errors;
 mod guard;
 mod ids;
 mod output;
+mod probe;
 mod session;
 mod spec;
 mod table;
@@ -30,7 +31,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<entries::ViewEntry>()?;
     module.add_class::<entries::ShardInfo>()?;
     module.add_class::<entries::HeadInfo>()?;
+    module.add_class::<probe::Probe>()?;
+    module.add_class::<probe::ProbeReading>()?;
     module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
+    module.add_function(wrap_pyfunction!(probe::probe_rate, module)?)?;
     module.add_function(wrap_pyfunction!(session::default_name, module)?)?;
     module.add_function(wrap_pyfunction!(session::stray_files, module)?)?;
     module.add_function(wrap_pyfunction!(spec::token_map, module)?)?;
