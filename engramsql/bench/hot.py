@@ -1,0 +1,94 @@
+"""Hot: rows that are in memory. Says that the code path is cheap, never what a cold read costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engramsql.bench.arrays import aligned
+from engramsql.bench.measure import Contender, Result, Section, a_b_b_a
+from engramsql.bench.peers import fresh_ids, make_peer
+from engramsql.bench.progress import progress
+from engramsql.engine import Probe
+
+if TYPE_CHECKING:
+    from engramsql.bench.target import Target
+
+__all__ = ["BATCHES", "limit_loop", "rounds", "run", "window_note"]
+
+BATCHES = (16, 256, 8192, 65536, 1_000_000)
+
+
+def run(target: Target, batches: list[int], peers: list[str], threads: int, repeats: int) -> Section:
+    """Rows and vectors into reused arrays beside the limit loop and the peers, A B B A per batch size."""
+    section = Section("hot", "hot: rows in memory (no budget for a cold read)")
+    window_note(section, target)
+    table, probe = target.open(), Probe(target.extents(), target.hot_rows)
+    others = {name: make_peer(name, target) for name in peers}
+    for peer in others.values():
+        for matrix in getattr(peer, "matrices", []):
+            # The first touch of a mapped page is no part of a gather.
+            matrix.reshape(-1)[::4096].max()
+    for rows in batches:
+        progress(f"hot: {rows} rows")
+        out = aligned((rows, target.row_bytes), np.uint8)
+        contenders = [limit_loop(probe, target, rows, out, count) for count in sorted({1, threads})]
+        limits = len(contenders)
+        contenders.append(_ours("fetch", target, rows, table.fetch, out, lambda: table.reader))
+        if target.dim is not None:
+            floats = aligned((rows, target.dim), np.float32)
+            contenders.append(_ours("vectors", target, rows, table.vectors, floats, lambda: table.reader))
+        for name, peer in others.items():
+            result = Result(f"{name}, {rows} rows", name, "row", rows, code_path=peer.path)
+
+            def prepare(name: str = name, peer: Any = peer, rows: int = rows, out: Any = out) -> Callable[[], object]:
+                call: Callable[[], object] = peer.fetch(fresh_ids(name, target, rows, target.hot_rows), out)
+                return call
+
+            contenders.append(Contender(result, prepare))
+        results = a_b_b_a(contenders, rounds(repeats, rows))
+        for result in results[limits:]:
+            if result.role == "engramsql":
+                result.compare(other for other in results if other.role != "engramsql")
+        section.results += results
+    return section
+
+
+def window_note(section: Section, target: Target) -> None:
+    """Says so if the ids come from a part of the table only."""
+    if target.hot_rows < target.rows:
+        section.notes.append(f"ids are drawn from the first {target.hot_rows} rows, which fit into memory")
+
+
+def rounds(repeats: int, rows: int) -> int:
+    """Rounds of A B B A: small batches are over in microseconds, so many are needed."""
+    return repeats * (60 if rows < 1000 else 10 if rows < 20_000 else 3 if rows < 200_000 else 1)
+
+
+def limit_loop(probe: Probe, target: Target, rows: int, out: Any, threads: int) -> Contender:
+    """The native loop that only copies rows."""
+    unit = "thread" if threads == 1 else "threads"
+    result = Result(f"limit: copy loop, {threads} {unit}, {rows} rows", "limit", "row", rows)
+    path = [""]
+
+    def prepare() -> Callable[[], object]:
+        ids = np.random.default_rng().integers(0, target.hot_rows, rows)
+
+        def call() -> float:
+            reading = probe.gather(ids, out, threads=threads)
+            path[0] = reading.path
+            return reading.seconds
+
+        return call
+
+    return Contender(result, prepare, lambda: path[0])
+
+
+def _ours(name: str, target: Target, rows: int, read: Any, out: Any, path: Callable[[], str]) -> Contender:
+    def prepare() -> Callable[[], object]:
+        ids = np.random.default_rng().integers(0, target.hot_rows, rows)
+        return lambda: read(ids, out=out)
+
+    return Contender(Result(f"Table.{name}(ids, out=), {rows} rows", "engramsql", "row", rows), prepare, path)
