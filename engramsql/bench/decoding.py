@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engramsql.bench.arrays import aligned
-from engramsql.bench.hot import limit_loop, window_note
+from engramsql.bench.hot import limit_loop, warm
 from engramsql.bench.limits import rate
-from engramsql.bench.measure import Contender, Result, Section, a_b_b_a
+from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
 from engramsql.bench.progress import progress
 from engramsql.engine import Probe, decode
 from engramsql.errors import InternalError
@@ -27,7 +27,7 @@ _ROW_BYTES = 160
 _SCALE = 209 / 2**20
 
 
-def run(target: Target, threads: int, repeats: int) -> Section:
+def run(target: Target, repeats: int) -> Section:
     """FP8 to float32 in L2 and from memory beside plain widening; then e_t of the table's own spec, hot."""
     section = Section("decode", "decode: bytes to float32, one thread; tokens to float32 e_t, hot")
     check_fp8()
@@ -43,23 +43,24 @@ def run(target: Target, threads: int, repeats: int) -> Section:
             results = a_b_b_a([limit, ours], repeats)
             results[1].compare(results[:1])
             section.results += results
-    if target.dim is None or target.spec is None:
-        section.notes.append("no e_t: the table has no value format or no hash spec")
+    spec = target.open().spec
+    if target.dim is None or spec is None or not spec.can_hash:
+        section.notes.append("no e_t: the table has no value format or no hash spec that can hash")
+    elif target.hot_rows < target.rows:
+        section.notes.append("no e_t: tokens reach any row, and memory does not hold them all")
     else:
-        window_note(section, target)
-        section.results += _e_t(target, threads, repeats)
+        with in_memory(section, "e_t"):
+            section.results += _e_t(target, repeats)
     return section
 
 
-def _e_t(target: Target, threads: int, repeats: int) -> list[Result]:
+def _e_t(target: Target, repeats: int) -> list[Result]:
     table, probe = target.open(), Probe(target.extents(), target.hot_rows)
     spec, dim = table.spec, table.dim
     assert spec is not None
     assert dim is not None
     found: list[Result] = []
-    if not spec.can_hash or target.hot_rows < target.rows:
-        # Tokens reach any row, so a table that memory does not hold has no hot e_t.
-        return found
+    warm(table, target)
     for tokens in TOKENS:
         progress(f"decode: e_t of {tokens} tokens")
         rows = tokens * target.heads

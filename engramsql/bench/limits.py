@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.bench.arrays import aligned
-from engramsql.bench.hot import limit_loop, window_note
-from engramsql.bench.measure import Contender, Result, Section, a_b_b_a
+from engramsql.bench.hot import limit_loop, rounds, window_note
+from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
 from engramsql.bench.progress import progress
 from engramsql.engine import Probe, ProbeReading, probe_rate
 
@@ -48,8 +48,10 @@ def run(target: Target, threads: int, repeats: int) -> Section:
     for rows in _GATHERS:
         progress(f"limits: copy loop, {rows} rows")
         out = aligned((rows, target.row_bytes), np.uint8)
-        loops = [limit_loop(probe, target, rows, out, count) for count in sorted({1, threads})]
-        section.results += a_b_b_a(loops, repeats)
+        hot = Probe(target.extents(), target.hot_rows)
+        loops = [limit_loop(hot, target, rows, out, count) for count in sorted({1, threads})]
+        with in_memory(section, f"copy loop, {rows} rows"):
+            section.results += a_b_b_a(loops, rounds(repeats, rows))
     for kind, unit in (("copy", "byte"), ("widen", "value")):
         for place in ("cache", "memory"):
             progress(f"limits: {kind} in {place}")
@@ -57,7 +59,7 @@ def run(target: Target, threads: int, repeats: int) -> Section:
     return section
 
 
-def _random(probe: Probe, target: Target, name: str, rows: int, depth: int, sector: int, rounds: int) -> list[Result]:
+def _random(probe: Probe, target: Target, name: str, rows: int, depth: int, sector: int, times: int) -> list[Result]:
     progress(f"limits: {name}")
     out = aligned((rows, target.row_bytes), np.uint8)
 
@@ -65,7 +67,7 @@ def _random(probe: Probe, target: Target, name: str, rows: int, depth: int, sect
         ids = np.random.default_rng().integers(0, target.rows, rows)
         return probe.random(ids, out, depth=depth, sector=sector)
 
-    return a_b_b_a([_self_timed(Result(name, "limit", "row", rows), measure)], rounds)
+    return a_b_b_a([_self_timed(Result(name, "limit", "row", rows), measure)], times)
 
 
 def _sequential(probe: Probe, target: Target, block: int, depth: int, repeats: int) -> list[Result]:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Contender", "Result", "Section", "Void", "a_b_b_a", "drop_pages", "is_cold", "mapped_files", "timed"]
+__all__ = [
+    "Contender",
+    "Result",
+    "Section",
+    "Void",
+    "a_b_b_a",
+    "drop_pages",
+    "in_memory",
+    "is_cold",
+    "mapped_files",
+    "timed",
+]
 
 Call = Callable[[], object]
 
@@ -134,6 +147,16 @@ def drop_pages(files: Iterable[str]) -> None:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def in_memory(section: Section, what: str) -> Iterator[None]:
+    """Says so in the section if pages had to come from the disk meanwhile: a machine short of memory evicts them."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+    yield
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
+    if faults:
+        section.notes.append(f"{what}: NOT ALL IN MEMORY, {faults} pages came from the disk meanwhile")
 
 
 def mapped_files(files: Iterable[str]) -> list[str]:

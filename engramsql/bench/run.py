@@ -73,6 +73,8 @@ def _measure(name: str, target: Target, options: argparse.Namespace) -> Section:
         section: Section = module.run(target, *arguments)
     elif name == "hash":
         section = module.run(target, peers, repeats)
+    elif name == "decode":
+        section = module.run(target, repeats)
     else:
         section = module.run(target, threads, repeats)
     return section

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.bench.arrays import aligned
-from engramsql.bench.hot import window_note
-from engramsql.bench.measure import Contender, Result, Section, a_b_b_a
+from engramsql.bench.hot import warm, window_note
+from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
 from engramsql.bench.progress import progress
 from engramsql.errors import ReadError
 from engramsql.quoting import literal
@@ -41,6 +41,7 @@ def run(target: Target, threads: int, repeats: int) -> Section:
         connection = database.connection
         connection.execute(f"SET threads = {threads}")
         table = database.table(target.name)
+        warm(table, target)
         native: dict[str, tuple[Any, Any]] = {"row": (table.fetch, aligned((ROWS, target.row_bytes), np.uint8))}
         if target.dim is not None:
             native["vector"] = (table.vectors, aligned((ROWS, target.dim), np.float32))
@@ -55,15 +56,13 @@ def run(target: Target, threads: int, repeats: int) -> Section:
             beside = Result(f"native gather for: {name}", "limit", "row", ROWS)
             ours = Result(name, "engramsql", "row", ROWS)
             to_arrow = name.startswith("Arrow")
-            results = a_b_b_a(
-                [
-                    Contender(beside, gather, lambda: table.reader),
-                    Contender(
-                        ours, _column(connection, target, statement, to_arrow), lambda: _code_path(connection, table)
-                    ),
-                ],
-                max(1, repeats // 2),
-            )
+            query = _column(connection, target, statement, to_arrow)
+            contenders = [
+                Contender(beside, gather, lambda: table.reader),
+                Contender(ours, query, lambda: _code_path(connection, table)),
+            ]
+            with in_memory(section, name):
+                results = a_b_b_a(contenders, max(1, repeats // 2))
             ours.ratios["native gather"] = beside.median_us / ours.median_us
             section.results += results
         section.results += _small(connection, target, table, repeats)
