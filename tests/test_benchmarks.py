@@ -107,7 +107,10 @@ def test_pages_of_a_mapped_file_cannot_be_dropped(tmp_path: Path) -> None:
     file = tmp_path / "rows"
     file.write_bytes(bytes(8192))
     measure.drop_pages([str(file)])
+    assert measure.mapped_bytes([str(file)]) == (0, 0)
     mapped = np.memmap(file, np.uint8, "r")
+    assert mapped.max() == 0
+    assert measure.mapped_bytes([str(file)]) == (8192, 0)
     with pytest.raises(Void, match="is mapped"):
         measure.drop_pages([str(file)])
     assert len(mapped) == 8192

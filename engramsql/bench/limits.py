@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.bench.arrays import aligned
-from engramsql.bench.hot import limit_loop, rounds, window_note
+from engramsql.bench.hot import limit_loop, pages_note, rounds, window_note
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
 from engramsql.bench.progress import progress
 from engramsql.engine import Probe, ProbeReading, probe_rate
@@ -52,6 +52,8 @@ def run(target: Target, threads: int, repeats: int) -> Section:
         loops = [limit_loop(hot, target, rows, out, count) for count in sorted({1, threads})]
         with in_memory(section, f"copy loop, {rows} rows"):
             section.results += a_b_b_a(loops, rounds(repeats, rows))
+    # While the last probe still maps the files.
+    pages_note(section, target)
     for kind, unit in (("copy", "byte"), ("widen", "value")):
         for place in ("cache", "memory"):
             progress(f"limits: {kind} in {place}")

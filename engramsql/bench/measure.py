@@ -20,6 +20,7 @@ __all__ = [
     "drop_pages",
     "in_memory",
     "is_cold",
+    "mapped_bytes",
     "mapped_files",
     "timed",
 ]
@@ -164,6 +165,26 @@ def mapped_files(files: Iterable[str]) -> list[str]:
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         mapped = {line.rstrip("\n").split(maxsplit=5)[-1] for line in maps}
     return [file for file in files if os.path.realpath(file) in mapped]
+
+
+def mapped_bytes(files: Iterable[str]) -> tuple[int, int]:
+    """Bytes of the files that this process maps and has touched, and how many of them lie on huge pages.
+
+    Whether the page cache holds a file in large pieces depends on how it was read or written first.
+    """
+    wanted = {os.path.realpath(file) for file in files}
+    mapped = huge = 0
+    inside = False
+    with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as maps:
+        for line in maps:
+            words = line.rstrip("\n").split(maxsplit=5)
+            if not words[0].endswith(":"):
+                inside = words[-1] in wanted
+            elif inside and words[0] == "Rss:":
+                mapped += int(words[1]) * 1024
+            elif inside and words[0] == "FilePmdMapped:":
+                huge += int(words[1]) * 1024
+    return mapped, huge
 
 
 def is_cold(first: float, again: float, rows: int) -> bool:

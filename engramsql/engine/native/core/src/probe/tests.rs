@@ -103,19 +103,20 @@ fn gather_delivers_the_rows() {
 }
 
 #[test]
-fn large_gathers_stream_the_rows() {
+fn an_output_at_any_address_gets_the_rows() {
     let table = table(&[160]);
     let mapped = MappedRows::open(table.extents(), u64::MAX).unwrap();
     let (ids, expected) = table.batch();
-    let (ids, expected) = (ids.repeat(8), expected.repeat(8));
-    let mut out = vec![0; expected.len() + 32];
+    let mut out = vec![0; expected.len() + 64];
     let start = out.as_ptr().align_offset(32);
-    for (from, streams) in [(start, cfg!(target_arch = "x86_64")), (start + 1, false)] {
+    // The loop that was found fastest for the aligned output must not be taken for the next.
+    for from in [start, start + 1, start + 16, start] {
         let out = &mut out[from..from + expected.len()];
-        out.fill(0);
-        let reading = mapped.gather(&ids, out, 2).unwrap();
-        assert!(*out == *expected);
-        assert!(streams || !reading.path.contains("streaming"), "{}", reading.path);
+        for threads in [1, 2] {
+            out.fill(0);
+            mapped.gather(&ids, out, threads).unwrap();
+            assert!(*out == *expected);
+        }
     }
 }
 
