@@ -9,7 +9,7 @@ from typing import Any
 from engramsql.bench.arrays import aligned
 from engramsql.bench.measure import timed
 from engramsql.bench.peers import fresh_ids, make_peer
-from engramsql.bench.target import Target
+from engramsql.bench.target import Target, code_path
 from engramsql.engine import Probe
 
 __all__ = ["read_twice"]
@@ -24,7 +24,7 @@ def read_twice(target: Target, reader: str, rows: int) -> dict[str, Any]:
     if reader == "engramsql":
         table = target.open()
         first = timed(lambda: table.fetch(ids, out=out))
-        path = table.reader
+        path = code_path(table)
         again = timed(lambda: table.fetch(ids, out=out))
     elif reader == "probe":
         probe = Probe(target.extents())

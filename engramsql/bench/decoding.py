@@ -12,6 +12,7 @@ from engramsql.bench.hot import limit_loop, warm
 from engramsql.bench.limits import rate
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
 from engramsql.bench.progress import progress
+from engramsql.bench.target import code_path
 from engramsql.engine import Probe, decode
 from engramsql.errors import InternalError
 
@@ -73,7 +74,7 @@ def _e_t(target: Target, repeats: int) -> list[Result]:
             return lambda: table.e_t(ids, out=out)
 
         result = Result(f"Table.e_t(tokens, out=), {tokens} tokens", "engramsql", "token", tokens)
-        ours = Contender(result, prepare, lambda: f"hash, then {table.reader}, then decode")
+        ours = Contender(result, prepare, lambda: f"hash, then {code_path(table)}, then decode")
         results = a_b_b_a([limit, ours], repeats * (40 if tokens < 100 else 5))
         results[1].compare(results[:1])
         found += results

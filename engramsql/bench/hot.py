@@ -11,6 +11,7 @@ from engramsql.bench.arrays import aligned
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory, mapped_bytes
 from engramsql.bench.peers import fresh_ids, make_peer
 from engramsql.bench.progress import progress
+from engramsql.bench.target import code_path
 from engramsql.engine import Probe
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ def run(target: Target, batches: list[int], peers: list[str], threads: int, repe
         out = aligned((rows, target.row_bytes), np.uint8)
         contenders = [limit_loop(probe, target, rows, out, count) for count in sorted({1, threads})]
         limits = len(contenders)
-        contenders.append(_ours("fetch", target, rows, table.fetch, out, lambda: table.reader))
+        contenders.append(_ours("fetch", target, rows, table.fetch, out, lambda: code_path(table)))
         if target.dim is not None:
             floats = aligned((rows, target.dim), np.float32)
-            contenders.append(_ours("vectors", target, rows, table.vectors, floats, lambda: table.reader))
+            contenders.append(_ours("vectors", target, rows, table.vectors, floats, lambda: code_path(table)))
         for name, peer in others.items():
             result = Result(f"{name}, {rows} rows", name, "row", rows, code_path=peer.path)
 

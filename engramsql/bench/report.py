@@ -88,13 +88,11 @@ def _serving(document: dict[str, Any]) -> list[str]:
     if (lead := document.get("lead_time")) is not None:
         verdict = "pass" if lead["passes"] else "FAIL"
         read, slowest, layer = lead["read_us"], lead["highest_read_us"], lead["layer"]
-        needed, needed_slowest = lead["layers_ahead"], lead["layers_ahead_of_the_slowest"]
-        out.append("")
-        out.append(
-            f"lead time: a cold decode step takes {read:.1f} us (slowest {slowest:.1f}), a layer {lead['layer_us']:g}"
-        )
-        out.append(
-            f"  {verdict}  the read must start {needed} layers ahead (slowest {needed_slowest}); "
-            f"{layer} run before layer {layer}"
-        )
+        needed, for_slowest = lead["layers_ahead"], lead["layers_ahead_of_the_slowest"]
+        out += [
+            "",
+            f"lead time: a cold decode step takes {read:.1f} us (slowest {slowest:.1f})",
+            f"a layer takes {lead['layer_us']:g} us, so the read must start {needed} layers ahead (slowest {for_slowest})",
+            f"  {verdict}  {layer} layers run before layer {layer}",
+        ]
     return out

@@ -16,6 +16,7 @@ from engramsql.bench.arrays import aligned
 from engramsql.bench.hot import warm, window_note
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
 from engramsql.bench.progress import progress
+from engramsql.bench.target import code_path
 from engramsql.errors import ReadError
 from engramsql.quoting import literal
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from engramsql.bench.target import Target
+    from engramsql.engine import Table
 
 __all__ = ["ROWS", "run", "statements"]
 
@@ -58,8 +60,8 @@ def run(target: Target, threads: int, repeats: int) -> Section:
             to_arrow = name.startswith("Arrow")
             query = _column(connection, target, statement, to_arrow)
             contenders = [
-                Contender(beside, gather, lambda: table.reader),
-                Contender(ours, query, lambda: _code_path(connection, table)),
+                Contender(beside, gather, lambda: code_path(table)),
+                Contender(ours, query, _code_path(connection, table)),
             ]
             with in_memory(section, name):
                 results = a_b_b_a(contenders, max(1, repeats // 2))
@@ -125,7 +127,7 @@ def _small(connection: duckdb.DuckDBPyConnection, target: Target, table: Any, re
     fetch = f"SELECT * FROM engram_fetch({name}, ?)"
     counted = f"SELECT count(row) FROM engram_fetch({name}, ?)"
     progress("sql: small queries")
-    path = lambda: _code_path(connection, table)  # noqa: E731
+    path = _code_path(connection, table)
     results = a_b_b_a(
         [
             Contender(Result("SELECT 42", "limit", "query", 1, code_path="DuckDB"), query("SELECT 42", 1)),
@@ -146,15 +148,26 @@ def _small(connection: duckdb.DuckDBPyConnection, target: Target, table: Any, re
     return results
 
 
-def _code_path(connection: duckdb.DuckDBPyConnection, table: Any) -> str:
-    """What the extension says it used where it says so, else the reader of the table."""
+def _code_path(connection: duckdb.DuckDBPyConnection, table: Table) -> Callable[[], str]:
+    """Says, when called, by which paths rows have come since now; where SQL keeps no count, the path of the table."""
+    before = _rows_by_path(connection)
+
+    def path() -> str:
+        now = _rows_by_path(connection)
+        if before is None or now is None:
+            return code_path(table)
+        return ", ".join(sorted(name for name, rows in now.items() if rows > before.get(name, 0)))
+
+    return path
+
+
+def _rows_by_path(connection: duckdb.DuckDBPyConnection) -> dict[str, int] | None:
     import duckdb
 
     try:
-        rows = connection.execute("SELECT DISTINCT path FROM engram_stats() ORDER BY 1").fetchall()
-    except duckdb.Error:
-        return str(table.reader)
-    return ", ".join(str(path) for (path,) in rows)
+        return dict(connection.execute("SELECT path, sum(rows)::BIGINT FROM engram_stats() GROUP BY path").fetchall())
+    except duckdb.CatalogException:
+        return None
 
 
 def peak_memory(target: Target, statement: str, threads: int) -> dict[str, Any]:

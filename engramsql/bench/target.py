@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from engramsql.engine import Table
 
-__all__ = ["Target", "open_target"]
+__all__ = ["Target", "code_path", "open_target"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,11 @@ class Target:
         """The table as JSON has it."""
         record = {key: value for key, value in asdict(self).items() if key not in ("database", "shards", "label")}
         return {"table": self.label, "shards": len(self.shards), "bytes": self.rows * self.row_bytes, **record}
+
+
+def code_path(table: Table) -> str:
+    """The code path that the last reads of the table took; all figures name it by asking here."""
+    return table.reader
 
 
 @contextmanager
