@@ -92,7 +92,7 @@ def _serving(document: dict[str, Any]) -> list[str]:
         out += [
             "",
             f"lead time: a cold decode step takes {read:.1f} us (slowest {slowest:.1f})",
-            f"a layer takes {lead['layer_us']:g} us, so the read must start {needed} layers ahead (slowest {for_slowest})",
+            f"a layer takes {lead['layer_us']:g} us, so the read must start {needed} layers ahead ({for_slowest})",
             f"  {verdict}  {layer} layers run before layer {layer}",
         ]
     return out
