@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ from golden_data import GOLDEN
 from helpers import refuses
 
 from engramsql import cli
-from engramsql.bench import budget, cold, decoding, hashing, measure, options, own_table, peers, run, sql
+from engramsql.bench import budget, cold, decoding, hashing, hot, measure, options, own_table, peers, run, sql
 from engramsql.bench.measure import Contender, Result, Section, Void
 from engramsql.bench.target import Target, open_target
 from engramsql.engine import Probe, Session, Spec, probe_rate
@@ -420,6 +420,39 @@ def test_a_table_without_a_spec_has_no_budget(own: Path, tmp_path: Path, capsys:
     assert "no hash spec" in _fails(capsys, "cold", "--db", str(tmp_path / "db"), "--budget-us", "1")
     assert cli.main(["bench", "decode", "--db", str(tmp_path / "db"), "--repeats", "1"]) == 0
     assert "no e_t" in capsys.readouterr().out
+
+
+def test_only_the_own_table_is_dropped_to_be_read_anew(unmapped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = _target(db=str(unmapped))
+    dropped: list[list[str]] = []
+    monkeypatch.setattr(hot, "drop_pages", dropped.append)
+    hot.bring_in(given)
+    assert dropped == []
+    hot.bring_in(replace(given, own=True))
+    assert dropped == [given.files()]
+    table = given.open()
+    hot.bring_in(replace(given, own=True))
+    assert len(dropped) == 1
+    assert table.rows == given.rows
+
+
+def test_peers_sit_dense_cold_batches_out(unmapped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[tuple[str, int]] = []
+
+    def answer(target: Target, reader: str, rows: int) -> dict[str, Any]:
+        read.append((reader, rows))
+        return {"first": 1.0, "again": 0.1, "path": "p"}
+
+    monkeypatch.setattr(cold, "_read", answer)
+    monkeypatch.setattr(cold, "BATCHES", (16, 10_000))
+    target = _target(db=str(unmapped))
+    section = cold.run(target, None, ["numpy"], 1)
+    assert {rows for reader, rows in read if reader == "numpy"} == {16}
+    assert {rows for reader, rows in read if reader == "engramsql"} == {16, 10_000}
+    assert any("10000 rows are 50% of the table" in note for note in section.notes)
+    read.clear()
+    cold.run(target, [10_000], ["numpy"], 1)
+    assert [reader for reader, _ in read] == ["engramsql", "probe", "numpy", "numpy", "probe", "engramsql"]
 
 
 def test_sql_measures_what_it_says(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:

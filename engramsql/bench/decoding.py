@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engramsql.bench.arrays import aligned
-from engramsql.bench.hot import limit_loop, warm
+from engramsql.bench.hot import bring_in, limit_loop, warm
 from engramsql.bench.limits import rate
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
 from engramsql.bench.progress import progress
@@ -50,12 +50,12 @@ def run(target: Target, repeats: int) -> Section:
     elif target.hot_rows < target.rows:
         section.notes.append("no e_t: tokens reach any row, and memory does not hold them all")
     else:
-        with in_memory(section, "e_t"):
-            section.results += _e_t(target, repeats)
+        section.results += _e_t(section, target, repeats)
     return section
 
 
-def _e_t(target: Target, repeats: int) -> list[Result]:
+def _e_t(section: Section, target: Target, repeats: int) -> list[Result]:
+    bring_in(target)
     table, probe = target.open(), Probe(target.extents(), target.hot_rows)
     spec, dim = table.spec, table.dim
     assert spec is not None
@@ -75,7 +75,8 @@ def _e_t(target: Target, repeats: int) -> list[Result]:
 
         result = Result(f"Table.e_t(tokens, out=), {tokens} tokens", "engramsql", "token", tokens)
         ours = Contender(result, prepare, lambda: f"hash, then {code_path(table)}, then decode")
-        results = a_b_b_a([limit, ours], repeats * (40 if tokens < 100 else 5))
+        with in_memory(section, f"e_t of {tokens} tokens"):
+            results = a_b_b_a([limit, ours], repeats * (40 if tokens < 100 else 5))
         results[1].compare(results[:1])
         found += results
     return found

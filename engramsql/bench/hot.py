@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.bench.arrays import aligned
-from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory, mapped_bytes
+from engramsql.bench.measure import (
+    Contender,
+    Result,
+    Section,
+    a_b_b_a,
+    drop_pages,
+    in_memory,
+    mapped_bytes,
+    mapped_files,
+)
 from engramsql.bench.peers import fresh_ids, make_peer
 from engramsql.bench.progress import progress
 from engramsql.bench.target import code_path
@@ -17,16 +26,17 @@ from engramsql.engine import Probe
 if TYPE_CHECKING:
     from engramsql.bench.target import Target
 
-__all__ = ["BATCHES", "limit_loop", "pages_note", "rounds", "run", "warm", "window_note"]
+__all__ = ["BATCHES", "bring_in", "limit_loop", "pages_note", "rounds", "run", "warm", "window_note"]
 
 BATCHES = (16, 256, 8192, 65536, 1_000_000)
 _WARM_ROWS = 100_000
 
 
-def run(target: Target, batches: list[int], peers: list[str], threads: int, repeats: int) -> Section:
+def run(target: Target, batches: list[int] | None, peers: list[str], threads: int, repeats: int) -> Section:
     """Rows and vectors into reused arrays beside the limit loop and the peers, A B B A per batch size."""
     section = Section("hot", "hot: rows in memory (no budget for a cold read)")
     window_note(section, target)
+    bring_in(target)
     table = target.open()
     warm(table, target)
     others = {name: make_peer(name, target) for name in peers}
@@ -34,7 +44,7 @@ def run(target: Target, batches: list[int], peers: list[str], threads: int, repe
         for matrix in getattr(peer, "matrices", []):
             # The first touch of a mapped page is no part of a gather.
             matrix.reshape(-1)[::4096].max()
-    for rows in batches:
+    for rows in batches or BATCHES:
         progress(f"hot: {rows} rows")
         # Anew for each batch size: what was evicted since is brought back.
         probe = Probe(target.extents(), target.hot_rows)
@@ -70,10 +80,18 @@ def pages_note(section: Section, target: Target) -> None:
         section.notes.append(f"{huge / mapped:.0%} of the mapped pages of the table are huge (2 MiB)")
 
 
-def warm(table: Any, target: Target) -> None:
-    """Brings the rows into memory and reads one of every page: a map's first touch of a page is no part of a gather."""
-    # By the probe, which reads megabytes at a time; then none of the reads below has to wait for the disk.
+def bring_in(target: Target) -> None:
+    """Brings the rows into memory, megabytes at a time.
+
+    The own table is dropped first, so that it always lies on huge pages: what was read row by row stays on small ones.
+    """
+    if target.own and not mapped_files(target.files()):
+        drop_pages(target.files())
     Probe(target.extents(), target.hot_rows).gather(np.zeros(1, np.int64), np.zeros((1, target.row_bytes), np.uint8))
+
+
+def warm(table: Any, target: Target) -> None:
+    """Reads a row of every page, as a long-lived user has: a map's first touch of a page is no part of a gather."""
     ids = np.arange(0, target.hot_rows, max(1, 4096 // target.row_bytes))
     for start in range(0, len(ids), _WARM_ROWS):
         table.fetch(ids[start : start + _WARM_ROWS])

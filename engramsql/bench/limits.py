@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.bench.arrays import aligned
-from engramsql.bench.hot import limit_loop, pages_note, rounds, window_note
+from engramsql.bench.hot import bring_in, limit_loop, pages_note, rounds, window_note
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
 from engramsql.bench.progress import progress
 from engramsql.engine import Probe, ProbeReading, probe_rate
@@ -45,6 +45,7 @@ def run(target: Target, threads: int, repeats: int) -> Section:
         for depth in (8, 32):
             if smallest >= 2 * block:
                 section.results += _sequential(probe, target, block, depth, repeats)
+    bring_in(target)
     for rows in _GATHERS:
         progress(f"limits: copy loop, {rows} rows")
         out = aligned((rows, target.row_bytes), np.uint8)

@@ -65,10 +65,10 @@ def _measure(name: str, target: Target, options: argparse.Namespace) -> Section:
     module: Any = importlib.import_module(f"engramsql.bench.{_MODULES.get(name, name)}")
     peers, repeats, threads = list(dict.fromkeys(options.against)), options.repeats, options.threads
     if name in ("cold", "hot"):
-        batches = options.rows or list(module.BATCHES)
-        if target.heads and (options.budget_us or options.layer_us):
+        batches = options.rows
+        if target.heads and target.heads not in (batches or module.BATCHES) and (options.budget_us or options.layer_us):
             # A decode step is judged by a batch of its own size.
-            batches = sorted({target.heads, *batches})
+            batches = sorted({target.heads, *(batches or module.BATCHES)})
         arguments = (batches, peers, repeats) if name == "cold" else (batches, peers, threads, repeats)
         section: Section = module.run(target, *arguments)
     elif name == "hash":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.bench.arrays import aligned
-from engramsql.bench.hot import warm, window_note
+from engramsql.bench.hot import bring_in, warm, window_note
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
 from engramsql.bench.progress import progress
 from engramsql.bench.target import code_path
@@ -39,6 +39,7 @@ def run(target: Target, threads: int, repeats: int) -> Section:
     title = f"sql: {ROWS} random row ids from a column, DuckDB on {threads} {'thread' if threads == 1 else 'threads'}"
     section = Section("sql", title)
     window_note(section, target)
+    bring_in(target)
     with connect(target.database, read_only=True) as database:
         connection = database.connection
         connection.execute(f"SET threads = {threads}")

@@ -39,6 +39,8 @@ class Target:
     spec: str | None
     heads: int
     shards: list[dict[str, Any]]
+    own: bool
+    """Whether it is the test table, which nobody else uses."""
     hot_rows: int
     """Rows that hot measurements draw from: all, or those that a quarter of the free memory holds."""
 
@@ -70,7 +72,7 @@ def open_target(options: argparse.Namespace) -> Iterator[Target]:
     """The table that the options name; the own one, written on first use, if they name none."""
     if options.db is None and options.table is None:
         database = own_database(Path(options.dir))
-        yield _describe(str(database), NAME, f"own test table in '{options.dir}'")
+        yield _describe(str(database), NAME, f"own test table in '{options.dir}'", own=True)
     elif options.db is not None:
         if is_database(Path(options.db)) and not (Path(options.db) / CATALOG_FILE).exists():
             raise ArgumentError(f"'{options.db}' is no database; make one with: engramsql register NAME SOURCE --db DB")
@@ -97,7 +99,7 @@ def _only(names: list[str], where: str) -> str:
     raise ArgumentError(f"{where} has several tables ({', '.join(names)}); name one, as TABLE with --db DB")
 
 
-def _describe(database: str, name: str, label: str) -> Target:
+def _describe(database: str, name: str, label: str, own: bool = False) -> Target:
     table = Session.open(database, read_only=True).table(name)
     fields = ("shard", "file", "first_row", "rows", "offset", "bytes")
     shards = [{field: getattr(shard, field) for field in fields} for shard in table.shards()]
@@ -113,5 +115,6 @@ def _describe(database: str, name: str, label: str) -> Target:
         spec=table.spec.name if table.spec else None,
         heads=len(table.heads()),
         shards=shards,
+        own=own,
         hot_rows=max(1, min(table.rows, available_memory() // 4 // table.row_bytes)),
     )
