@@ -1,8 +1,9 @@
 """Build backend: maturin, and before it the parts of the wheel that maturin does not know.
 
-The wheel holds two shared objects over one engine: the Python module, which maturin builds, and the DuckDB extension,
-which this file builds, gives its footer and puts beside ``engramsql/udf/__init__.py``. The footer comes last: a strip
-would cut it off. ``catalog/`` is copied into the package. All of it is made in the source tree and ignored by git.
+The wheel holds two shared objects: the Python module, which maturin builds, with the engine and the SQL functions in
+it; and the DuckDB extension for all other clients, the same without Python. This file builds the extension, gives it
+its footer and puts it beside ``engramsql/udf/__init__.py``. The footer comes last: a strip would cut it off.
+``catalog/`` is copied into the package. All of it is made in the source tree and ignored by git.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def _prepare() -> None:
 def _build_extension() -> tuple[Path, str]:
     """Builds the extension crate; its shared object and its version."""
     cargo = os.environ.get("CARGO", "cargo")
-    command = [cargo, "build", "--release", "--locked", "--package", CRATE]
+    # The crate itself is a plain library, for the Python module; as a cdylib alone it gets the profile's LTO too.
+    command = [cargo, "rustc", "--release", "--locked", "--package", CRATE, "--lib", "--crate-type", "cdylib"]
     command += ["--message-format", "json-render-diagnostics"]
     print(f"$ {' '.join(command)}", file=sys.stderr, flush=True)
     output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -13,7 +13,7 @@ from engramsql import udf
 from engramsql._directory import is_database
 from engramsql._statements import Statements
 from engramsql._views import CatalogViews
-from engramsql.engine import Session, default_name
+from engramsql.engine import Session, cache_usage, default_name, set_ram_budget, set_threads
 from engramsql.errors import ArgumentError, ArgumentTypeError, ClosedError
 from engramsql.quoting import literal
 
@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["Database", "connect"]
 
 
-def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = False) -> Database:
+def connect(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    read_only: bool = False,
+    ram_budget: int | str | None = None,
+    threads: int | None = None,
+) -> Database:
     """Opens a database.
 
     Args:
@@ -35,6 +41,10 @@ def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = Fal
             a temporary database under a name that fits the model (``ple``, ``engram``, else ``rows``); or
             nothing, for a temporary empty database.
         read_only: Nothing is written, and changes of the catalog are refused.
+        ram_budget: Memory for rows that were read from the disk, in bytes or as a text (``"8GB"``); 0 keeps none. All
+            databases of the process share one row cache, so this is its size from now on. By default an eighth of the
+            memory, used only as rows come.
+        threads: Threads of DuckDB, and of one call for rows in memory; by default one per processor.
 
     Raises:
         EngramError: If the path is none of these, with what was found there.
@@ -44,6 +54,19 @@ def connect(path: str | os.PathLike[str] | None = None, *, read_only: bool = Fal
         ...     db.sql("SELECT 42 AS answer").fetchall()
         [(42,)]
     """
+    database = _open(path, read_only=read_only)
+    try:
+        if ram_budget is not None:
+            database.set_ram_budget(ram_budget)
+        if threads is not None:
+            database.set_threads(threads)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _open(path: str | os.PathLike[str] | None, *, read_only: bool) -> Database:
     if path is None:
         return _open_temporary(None, read_only=read_only)
     if not isinstance(path, (str, os.PathLike)):
@@ -224,10 +247,47 @@ class Database(Statements):
         self._open_session().drop_view(name)
         self._views.refresh()
 
+    def set_ram_budget(self, budget: int | str | None) -> None:
+        """Sets the memory that rows from the disk may take, for all databases of the process.
+
+        Args:
+            budget: Bytes, a text like ``"8GB"``, 0 to keep no rows, or None for the default.
+
+        Raises:
+            ArgumentError: If it is no size.
+        """
+        self._open_session()
+        set_ram_budget(budget)
+        if budget is not None and not udf.shares_engine(self._connection):
+            # The extension is a library of its own here, with a cache of its own: each gets half.
+            half = cache_usage().budget // 2
+            set_ram_budget(half)
+            self._connection.execute(f"SET GLOBAL engram_ram_budget = '{half}'")
+
+    def set_threads(self, threads: int | None) -> None:
+        """Sets the threads of DuckDB, and of one call for rows in memory.
+
+        Args:
+            threads: How many, at least 1, or None for one per processor.
+
+        Raises:
+            ArgumentError: If it is less than 1.
+        """
+        self._open_session()
+        set_threads(threads)
+        if threads is None:
+            self._connection.execute("RESET threads")
+        else:
+            self._connection.execute(f"SET threads = {threads:d}")
+
     def close(self) -> None:
-        """Closes the connection; a temporary database is removed. Closing twice does no harm."""
+        """Closes the connection; what is being prefetched is cancelled, and a temporary database is removed.
+
+        Closing twice does no harm.
+        """
         if self._session is None:
             return
+        self._session.cancel_prefetches()
         self._session = None
         self._connection.close()
         if self._remove is not None:

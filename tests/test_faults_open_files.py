@@ -5,12 +5,12 @@ Each case runs in a process of its own, because what must not happen is a bus er
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from checkpoints import make_qwen, make_store
 from helpers import run_python
+from readers import READERS, forced
 
 PRELUDE = """
 import os, sys
@@ -38,27 +38,26 @@ assert read(range(rows)) == before.tobytes()
 ROUTES = ["python", "fetch", "scalar", "scan"]
 
 
-READERS = ["mapped", "pread"]
-"""Code paths that a batch can take; ENGRAMSQL_READER forces one."""
+@pytest.fixture(params=READERS)
+def reader(request: pytest.FixtureRequest) -> str:
+    """Each code path that a batch can take."""
+    name: str = request.param
+    forced(name)
+    return name
 
 
-def run(folder: Path, route: str, body: str) -> None:
-    """The body in a process for each reader, over a copy of the folder, so that one does not see the other's damage."""
-    for reader in READERS:
-        copy = folder.parent / f"{folder.name}-{reader}"
-        shutil.copytree(folder, copy)
-        done = run_python(
-            PRELUDE + body + "\nprint('survived')", args=[str(copy), route], env={"ENGRAMSQL_READER": reader}
-        )
-        assert done.stdout.endswith("survived\n")
+def run(folder: Path, reader: str, route: str, body: str) -> None:
+    done = run_python(PRELUDE + body + "\nprint('survived')", args=[str(folder), route], env=forced(reader))
+    assert done.stdout.endswith("survived\n")
 
 
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("size", [0, 63, 4096])
-def test_truncated_while_open(tmp_path: Path, route: str, size: int) -> None:
+def test_truncated_while_open(tmp_path: Path, reader: str, route: str, size: int) -> None:
     make_store(tmp_path, rows=5000)
     run(
         tmp_path,
+        reader,
         route,
         f"""
 os.truncate(os.path.join(folder, "shard_001.bin"), {size})
@@ -73,10 +72,11 @@ assert q(db, "SELECT 42") == [(42,)]
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_truncated_checkpoint_while_open(tmp_path: Path, route: str) -> None:
+def test_truncated_checkpoint_while_open(tmp_path: Path, reader: str, route: str) -> None:
     make_qwen(tmp_path)
     run(
         tmp_path,
+        reader,
         route,
         """
 os.truncate(os.path.join(folder, "model.safetensors"), 0)
@@ -86,11 +86,12 @@ refuses(lambda: read([255]), "model.safetensors")
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_replaced_by_rename(tmp_path: Path, route: str) -> None:
+def test_replaced_by_rename(tmp_path: Path, reader: str, route: str) -> None:
     """Another file under the same name is an error: rows of two versions of a table must not mix."""
     make_store(tmp_path)
     run(
         tmp_path,
+        reader,
         route,
         """
 path = os.path.join(folder, "shard_001.bin")
@@ -103,10 +104,11 @@ refuses(lambda: read([10]), "shard_001.bin")
 
 
 @pytest.mark.parametrize("route", ["python", "fetch"])
-def test_replaced_by_a_shorter_file(tmp_path: Path, route: str) -> None:
+def test_replaced_by_a_shorter_file(tmp_path: Path, reader: str, route: str) -> None:
     make_store(tmp_path)
     run(
         tmp_path,
+        reader,
         route,
         """
 path = os.path.join(folder, "shard_001.bin")
@@ -119,10 +121,11 @@ refuses(lambda: read([19]), "shard_001.bin")
 
 
 @pytest.mark.parametrize("route", ["python", "fetch"])
-def test_deleted_while_open(tmp_path: Path, route: str) -> None:
+def test_deleted_while_open(tmp_path: Path, reader: str, route: str) -> None:
     make_store(tmp_path)
     run(
         tmp_path,
+        reader,
         route,
         """
 os.unlink(os.path.join(folder, "shard_001.bin"))
@@ -155,7 +158,6 @@ print("ok")
     assert done.stdout == "ok\n"
 
 
-@pytest.mark.parametrize("reader", READERS)
 def test_truncated_while_a_batch_is_read(tmp_path: Path, reader: str) -> None:
     """The window between the size check and the read: no moment of truncation is fatal, and no zeros come out."""
     make_store(tmp_path, rows=200_000, shards=2)
@@ -198,6 +200,6 @@ thread.join()
 print("survived", bad > 0)
 """,
         args=[str(tmp_path)],
-        env={"ENGRAMSQL_READER": reader},
+        env=forced(reader),
     )
     assert done.stdout == "survived True\n"

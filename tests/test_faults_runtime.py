@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from checkpoints import make_qwen, make_store
 from helpers import TESTS, assert_mentions, one, outcome, q, run_python
+from readers import READERS, forced
 
 import engramsql
 
@@ -29,7 +30,7 @@ def small(db: Any, tmp_path: Path) -> Any:
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reader", ["mapped", "pread"])
+@pytest.mark.parametrize("reader", READERS)
 def test_three_hundred_shards_with_64_handles(tmp_path: Path, reader: str) -> None:
     make_store(tmp_path, shards=300, manifest=True)
     done = run_python(
@@ -61,7 +62,7 @@ threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
 print(errors)
 """,
         args=[str(tmp_path)],
-        env={"ENGRAMSQL_READER": reader},
+        env=forced(reader),
     )
     assert done.stdout == "[]\n"
 

@@ -10,7 +10,7 @@ from engramsql.errors import ExtensionError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["EXTENSION_FILE", "extension_path", "load"]
+__all__ = ["EXTENSION_FILE", "extension_path", "load", "shares_engine"]
 
 # DuckDB derives the name of the entry symbol from the file name.
 EXTENSION_FILE = "engramsql.duckdb_extension"
@@ -47,3 +47,13 @@ def load(connection: duckdb.DuckDBPyConnection) -> None:
             f"DuckDB {duckdb.__version__} refuses {path}: {reason}; open the database with "
             "config={'allow_unsigned_extensions': 'true'}"
         ) from error
+
+
+def shares_engine(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether SQL functions and Python tables are one library, with one row cache and one set of counters.
+
+    They are where the functions were registered with DuckDB itself (2.0 and later), and not where the extension's file
+    was loaded.
+    """
+    how = "SELECT install_mode FROM duckdb_extensions() WHERE extension_name = 'engramsql'"
+    return connection.execute(how).fetchall() == [("STATICALLY_LINKED",)]

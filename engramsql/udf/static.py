@@ -1,9 +1,12 @@
 """Makes the SQL functions part of DuckDB itself, where DuckDB (>= 2.0) allows it.
 
-A statically registered extension is in every database that is opened afterwards: no LOAD, no setting. That must happen
-after DuckDB is imported and before it opens a database, while importing DuckDB here would cost every start of the
-command line a tenth of a second. So a finder waits for the import and steps aside once it has happened; a mere question
-whether DuckDB is installed is no import.
+A statically registered extension is in every database that is opened afterwards: no LOAD, no setting. What is
+registered is the copy inside the compiled module, so that SQL runs on the engine that Python uses; the extension file
+is for other clients, older DuckDBs and databases opened before.
+
+Registering must happen after DuckDB is imported and before it opens a database, while importing DuckDB here would cost
+every start of the command line a tenth of a second. So a finder waits for the import and steps aside once it has
+happened; a mere question whether DuckDB is installed is no import.
 """
 
 from __future__ import annotations
@@ -69,25 +72,16 @@ def _register(duckdb: ModuleType) -> None:
     major = version.split(".", 1)[0]
     if not major.isdigit() or int(major) < _FIRST_VERSION:
         return
-    from engramsql.errors import EngramWarning, ExtensionError
-    from engramsql.udf import extension_path
-
-    try:
-        path = extension_path()
-    except ExtensionError:
-        return  # connect() says so when the functions are needed
-    import ctypes
-
     import _duckdb
 
+    from engramsql.errors import EngramWarning
+
+    refusal: str | None
     try:
-        register = ctypes.CDLL(str(path)).engramsql_register_static
-    except (OSError, AttributeError) as error:
-        warnings.warn(f"SQL functions only after LOAD: {error}", EngramWarning, stacklevel=2)
-        return
-    register.argtypes = [ctypes.c_char_p]
-    register.restype = ctypes.c_char_p
-    refusal: bytes | None = register(str(_duckdb.__file__).encode())
+        from engramsql.engine import register_static
+
+        refusal = register_static(_duckdb.__file__)
+    except ImportError as error:  # must not make importing DuckDB fail
+        refusal = str(error)
     if refusal is not None:
-        reason = refusal.decode(errors="replace")
-        warnings.warn(f"SQL functions only after LOAD: {reason}", EngramWarning, stacklevel=2)
+        warnings.warn(f"SQL functions only after LOAD: {refusal}", EngramWarning, stacklevel=2)

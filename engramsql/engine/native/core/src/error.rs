@@ -1,6 +1,8 @@
 //! One error for everything that leaves the engine; each topic keeps its own enum beside its code.
 
+use crate::cache::CacheError;
 use crate::catalog::CatalogError;
+use crate::cpu::CpuError;
 use crate::format::FormatError;
 use crate::read::ReadError;
 use crate::source::SourceError;
@@ -47,6 +49,12 @@ pub enum Error {
         /// Table name.
         table: String,
     },
+    /// A prefetch that ended in a panic.
+    #[error("internal error while prefetching rows of table '{table}'; this is a bug in engramsql, please report it")]
+    Prefetch {
+        /// Table name.
+        table: String,
+    },
     /// A registered table could not be opened.
     #[error("table '{name}': {error}")]
     Table {
@@ -67,9 +75,15 @@ pub enum Error {
     /// A read failed or a file changed under an open table.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A RAM budget was refused.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// The catalog refused a name or a change.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// `ENGRAMSQL_KERNEL` names no level that can run here.
+    #[error(transparent)]
+    Kernel(#[from] CpuError),
 }
 
 /// What a caller can do about an [`Error`]; language skins map one kind to one exception class.
@@ -102,14 +116,16 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::RowIdOutOfRange { .. } => ErrorKind::RowId,
-            Error::OutputSize { .. } => ErrorKind::Argument,
+            Error::OutputSize { .. } | Error::Cache(_) | Error::Kernel(_) | Error::Format(FormatError::Kernel(_)) => {
+                ErrorKind::Argument
+            }
             Error::Table { error, .. } => error.kind(),
             Error::NoSpec { .. } => ErrorKind::Spec,
             Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,
             Error::Spec(e) => e.kind(),
             Error::Source(SourceError::WrongConstant { .. }) => ErrorKind::Spec,
             Error::Source(_) => ErrorKind::Source,
-            Error::Read(_) => ErrorKind::Read,
+            Error::Read(_) | Error::Prefetch { .. } => ErrorKind::Read,
             Error::Catalog(e) => e.kind(),
         }
     }

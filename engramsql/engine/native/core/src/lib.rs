@@ -7,17 +7,24 @@
 //! The crate promises that a row is used only if every byte of it was read, that no id is guessed, clamped or wrapped,
 //! and that a file whose layout cannot be proven is refused by name. It never writes to a source.
 
+pub mod cache;
 pub mod catalog;
+pub mod cpu;
 pub mod error;
 pub mod fault;
 pub mod format;
+mod gather;
+mod prefetch;
 pub mod probe;
+mod process;
 mod publish;
 pub mod read;
+pub mod settings;
 pub mod source;
 pub mod spec;
 mod table;
 mod text;
 
 pub use error::{Error, ErrorKind, Result};
+pub use prefetch::Prefetch;
 pub use table::{HeadInfo, ShardInfo, Table};

@@ -1,12 +1,21 @@
 //! A table: rows that lie somewhere, a spec that addresses them, a format that decodes them.
 
+use crate::cache::{self, TableUsage};
+use crate::cpu;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::format::{Decoder, ValueFormat};
-use crate::read::{ReadPlan, Readers, Row, RowSink};
+use crate::gather::{Bfloat16, Bytes, Output, Vectors};
+use crate::prefetch::Prefetch;
+use crate::read::{PathStats, ReadPlan, Readers};
+use crate::settings;
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Rows that are worth another thread: starting one takes about as long as gathering a thousand.
+const ROWS_PER_THREAD: usize = 32 << 10;
 
 /// One row of `engram_shards()`: an extent of one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,11 +64,15 @@ pub struct Table {
     dim: Option<usize>,
     spec: Option<Spec>,
     readers: Readers,
+    /// Those that may still run.
+    prefetches: Mutex<Vec<Prefetch>>,
 }
 
 impl Table {
     /// Opens the files of a table found in `source`.
     pub fn open(name: &str, source: &Path, found: SourceTable) -> Result<Table> {
+        // A wrong setting is told before the first row that a kernel would decode.
+        cpu::level()?;
         let readers = Readers::open(&found.layout)?;
         let dim = found.format.as_ref().and_then(|format| format.dim_of(found.layout.row_bytes()));
         Ok(Table {
@@ -72,6 +85,7 @@ impl Table {
             spec: found.spec,
             layout: found.layout,
             readers,
+            prefetches: Mutex::default(),
         })
     }
 
@@ -130,9 +144,20 @@ impl Table {
         self.layout.bytes()
     }
 
-    /// Name of the code path of the next batch.
-    pub fn reader(&self) -> &'static str {
-        self.readers.path().name()
+    /// What reading this table cost so far, by code path; sessions that open the same files share the counters.
+    pub fn stats(&self) -> Vec<PathStats> {
+        self.readers.stats().paths()
+    }
+
+    /// Whether rows that are not in memory are read by io_uring, around the page cache; else through the map, or by the
+    /// reader that a setting names.
+    pub fn reads_directly(&self) -> bool {
+        self.readers.reads_directly()
+    }
+
+    /// Its rows in the row cache.
+    pub fn cached(&self) -> TableUsage {
+        self.readers.cache().usage()
     }
 
     /// One line per extent, by shard.
@@ -187,42 +212,112 @@ impl Table {
 
     /// Every id is in `0..rows`, or the error names the first that is not.
     pub fn check_ids(&self, ids: &[i64]) -> Result<()> {
-        self.plan(ids).map(drop)
+        ReadPlan::new(&self.layout, ids).map(drop).map_err(|id| self.out_of_range(id.into()))
     }
 
     /// Row bytes of `ids` in order, duplicates kept: `out.len() == ids.len() * row_bytes()`.
     pub fn fetch_into(&self, ids: &[i64], out: &mut [u8]) -> Result<()> {
         let width = self.row_bytes();
         check_output("bytes", ids.len() * width, out.len())?;
-        self.read(ids, &mut |row: Row<'_>| {
-            let out = &mut out[row.position * width..][..width];
-            let (values, scales) = out.split_at_mut(row.values.len());
-            values.copy_from_slice(row.values);
-            scales.copy_from_slice(row.scales);
-        })
+        self.gather(ids, Bytes { width, out })
     }
 
     /// Decoded rows of `ids` in order: `out.len() == ids.len() * dim`. The exact product value x scale in float32.
     pub fn vectors_into(&self, ids: &[i64], out: &mut [f32]) -> Result<()> {
         let (decoder, dim) = self.decoder()?;
         check_output("values", ids.len() * dim, out.len())?;
-        let value_bytes = decoder.format().value_bytes(dim);
-        self.read(ids, &mut |row: Row<'_>| {
-            let (values, scales) = split_row(row, value_bytes);
-            decoder.decode(values, scales, &mut out[row.position * dim..][..dim]);
-        })
+        self.gather(ids, Vectors { decoder, dim, out })
     }
 
     /// The same rounded once to bfloat16 (nearest, ties to even), as bit patterns: what the model consumes.
     pub fn vectors_bf16_into(&self, ids: &[i64], out: &mut [u16]) -> Result<()> {
         let (decoder, dim) = self.decoder()?;
         check_output("values", ids.len() * dim, out.len())?;
+        self.gather(ids, Bfloat16 { decoder, dim, out })
+    }
+
+    /// Decodes rows that were fetched: `rows` as [`fetch_into`](Self::fetch_into) gives them, `out` as
+    /// [`vectors_into`](Self::vectors_into) does.
+    pub fn decode_into(&self, rows: &[u8], out: &mut [f32]) -> Result<()> {
+        let (decoder, dim) = self.decoder()?;
+        let width = self.row_bytes();
+        check_output("values", rows.len() / width * dim, out.len())?;
+        check_output("bytes", out.len() / dim * width, rows.len())?;
         let value_bytes = decoder.format().value_bytes(dim);
-        let mut scratch = vec![0.0; dim];
-        self.read(ids, &mut |row: Row<'_>| {
-            let (values, scales) = split_row(row, value_bytes);
-            decoder.decode_bf16(values, scales, &mut scratch, &mut out[row.position * dim..][..dim]);
-        })
+        for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(dim)) {
+            let (values, scales) = row.split_at(value_bytes);
+            decoder.decode(values, scales, out);
+        }
+        Ok(())
+    }
+
+    /// Row bytes from row `first` on, as many as `out` holds, for scans: rows pass the row cache by.
+    pub fn scan_into(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        let width = self.row_bytes();
+        let count = out.len() / width;
+        check_output("bytes", count * width, out.len())?;
+        self.scan(first, count, Bytes { width, out })
+    }
+
+    /// Decoded rows from row `first` on, as many as `out` holds, for scans: rows pass the row cache by.
+    pub fn scan_vectors_into(&self, first: u64, out: &mut [f32]) -> Result<()> {
+        let (decoder, dim) = self.decoder()?;
+        let count = out.len() / dim;
+        check_output("values", count * dim, out.len())?;
+        self.scan(first, count, Vectors { decoder, dim, out })
+    }
+
+    /// Brings rows into the row cache before they are asked for, in the background (where the cache is off: asks the
+    /// system to bring them into the page cache). The ids are checked here; a read that fails is told by the handle.
+    pub fn prefetch(self: &Arc<Self>, ids: Vec<i64>) -> Result<Prefetch> {
+        self.check_ids(&ids)?;
+        let prefetch = Prefetch::start(self.clone(), ids);
+        let mut running = self.running();
+        running.retain(|prefetch| !prefetch.is_done());
+        running.push(prefetch.clone());
+        Ok(prefetch)
+    }
+
+    /// Cancels every prefetch of this table.
+    pub fn cancel_prefetches(&self) {
+        self.running().drain(..).for_each(|prefetch| prefetch.cancel());
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<Prefetch>> {
+        // A list of handles is whole at every moment.
+        self.prefetches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings the rows of `ids` into the row cache now.
+    pub(crate) fn read_ahead(&self, ids: &[i64]) -> Result<()> {
+        fault::point("prefetch");
+        Ok(self.readers.prefetch(&ReadPlan::proven(&self.layout, ids))?)
+    }
+
+    /// Rows, from the first on, that fit `budget` bytes; without one as many as the row cache's budget holds if that was
+    /// set, else as many as half of the memory that the process may use: the rest belongs to others.
+    pub fn rows_within(&self, budget: Option<u64>) -> u64 {
+        let cache = self.readers.cache();
+        let bytes = match budget {
+            Some(bytes) => bytes,
+            None if cache.budget_is_explicit() && cache.budget() > 0 => cache.budget(),
+            None => cache::usable_memory() / 2,
+        };
+        self.rows_of_bytes(bytes).min(self.rows())
+    }
+
+    /// Rows that `bytes` bytes hold.
+    pub fn rows_of_bytes(&self, bytes: u64) -> u64 {
+        bytes / self.row_bytes() as u64
+    }
+
+    /// Brings rows `rows` into memory, in file order, and returns how many bytes of them are there then: into the row
+    /// cache if a RAM budget was set, else into the page cache.
+    pub fn warm(&self, rows: std::ops::Range<u64>) -> Result<u64> {
+        let ids: Vec<i64> = rows.map(|id| id as i64).collect();
+        self.check_ids(&ids)?;
+        let resident = self.readers.warm(&ReadPlan::proven(&self.layout, &ids))?;
+        Ok(resident as u64 * self.row_bytes() as u64)
     }
 
     /// An error if any of the table's files was replaced, modified, shortened or removed since it was opened.
@@ -257,28 +352,43 @@ impl Table {
         self.decoder.as_ref().zip(self.dim).ok_or_else(|| Error::NoFormat { table: self.name.clone() })
     }
 
-    fn plan<'a>(&'a self, ids: &'a [i64]) -> Result<ReadPlan<'a>> {
-        ReadPlan::new(&self.layout, ids).map_err(|id| self.out_of_range(id.into()))
-    }
-
     /// The error for a row id that this table does not have.
     pub fn out_of_range(&self, id: i128) -> Error {
         Error::RowIdOutOfRange { table: self.name.clone(), rows: self.rows(), id }
     }
 
-    fn read(&self, ids: &[i64], sink: &mut dyn RowSink) -> Result<()> {
+    /// Reads the rows of `ids` into `output`.
+    fn gather(&self, ids: &[i64], output: impl Output) -> Result<()> {
         fault::point("gather");
-        let plan = self.plan(ids)?;
+        self.check_ids(ids)?;
+        // Rows from the disk are waited for, which one thread does as well as two.
+        let threads = if self.readers.in_memory() { (ids.len() / ROWS_PER_THREAD).min(settings::threads()) } else { 1 };
+        self.gather_on(threads, ids, output)
+    }
+
+    fn gather_on(&self, threads: usize, ids: &[i64], mut output: impl Output) -> Result<()> {
+        if threads > 1 {
+            let here = ids.len() / threads;
+            let (first, rest) = output.split(here);
+            return std::thread::scope(|scope| {
+                let others = scope.spawn(|| self.gather_on(threads - 1, &ids[here..], rest));
+                let mine = self.gather_on(1, &ids[..here], first);
+                mine.and(others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            });
+        }
         if ids.is_empty() {
             return Ok(());
         }
-        Ok(self.readers.read(&plan, sink)?)
+        Ok(self.readers.read(&ReadPlan::proven(&self.layout, ids), &mut output.sink())?)
     }
-}
 
-/// Values and block scales of a row, whether they lie in two parts or packed in one.
-fn split_row(row: Row<'_>, value_bytes: usize) -> (&[u8], &[u8]) {
-    if row.scales.is_empty() { row.values.split_at(value_bytes) } else { (row.values, row.scales) }
+    /// Reads `count` rows from `first` on into `output`.
+    fn scan(&self, first: u64, count: usize, mut output: impl Output) -> Result<()> {
+        fault::point("gather");
+        let ids: Vec<i64> = (first..first.saturating_add(count as u64)).map(|id| id as i64).collect();
+        self.check_ids(&ids)?;
+        Ok(self.readers.scan(&ReadPlan::proven(&self.layout, &ids), &mut output.sink())?)
+    }
 }
 
 fn check_output(unit: &'static str, expected: usize, found: usize) -> Result<()> {

@@ -33,7 +33,7 @@ pub fn decode<'py>(
         let dim = format.dim_of_bytes(row_bytes).map_err(|error| errors::from_engine(py, &error.into()))?;
         let rows = bytes.as_slice()?;
         let shape = [outer, &[dim]].concat();
-        output::filled::<_, engram_engine::Error>(py, None, &shape, |out| {
+        output::fresh::<_, engram_engine::Error>(py, &shape, |out| {
             let decoder = Decoder::new(format);
             for (row, out) in rows.chunks_exact(row_bytes).zip(out.chunks_exact_mut(dim)) {
                 let (values, scales) = row.split_at(format.value_bytes(dim));

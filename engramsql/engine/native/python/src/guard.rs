@@ -14,6 +14,7 @@ thread_local! {
 /// Keeps panics off stderr: each one reaches the caller as an exception that carries the same text.
 ///
 /// The hook belongs to this shared object's own copy of the standard library; other Rust in the process is unaffected.
+/// The SQL functions in this module put a hook of theirs before it, which passes on what does not happen under their guard.
 pub fn quiet_panics() {
     panic::set_hook(Box::new(|info| {
         let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));

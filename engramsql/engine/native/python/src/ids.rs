@@ -107,8 +107,10 @@ fn refuse_missing(object: &Bound<'_, PyAny>, meaning: Meaning<'_>) -> PyResult<(
         false
     };
     if missing {
-        let message =
-            format!("{}s must not be missing (NULL or masked); leave them out, or fetch by SQL", meaning.noun());
+        let message = format!(
+            "{}s must not be missing (NULL or masked); leave them out, or call fetch_arrow or vectors_arrow",
+            meaning.noun()
+        );
         return Err(errors::argument(object.py(), message));
     }
     Ok(())
@@ -124,8 +126,7 @@ impl<'py> Ids<'py> {
         if is_list(object) {
             return from_lists(object, meaning);
         }
-        if object.hasattr("__array__")? {
-            let array = numpy_function(object.py(), "asarray")?.call1((object,))?;
+        if let Some(array) = converted(object, meaning)? {
             return from_array(array.cast::<PyUntypedArray>()?, meaning);
         }
         let message = format!("{}s must be a list or an integer array, got {}", meaning.noun(), type_name(object));
@@ -137,10 +138,12 @@ impl<'py> Ids<'py> {
         let ids = Ids::read(object, meaning)?;
         match ids.shape().len() {
             1 => Ok(ids),
-            found => Err(errors::argument(
-                object.py(),
-                format!("{}s must have one dimension, got {found}; call once per sequence", meaning.noun()),
-            )),
+            found => {
+                let remedy =
+                    if matches!(meaning, Meaning::Row(_)) { "pass ids.ravel()" } else { "call once per sequence" };
+                let message = format!("{}s must have one dimension, got {found}; {remedy}", meaning.noun());
+                Err(errors::argument(object.py(), message))
+            }
         }
     }
 
@@ -164,6 +167,22 @@ impl<'py> Ids<'py> {
             Ids::Owned { shape, .. } => shape,
         }
     }
+}
+
+/// An array of another library as NumPy's, without a loop; None for what is no array.
+fn converted<'py>(object: &Bound<'py, PyAny>, meaning: Meaning<'_>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    let function = if object.hasattr("__array__")? {
+        "asarray"
+    } else if object.hasattr("__dlpack__")? {
+        "from_dlpack"
+    } else {
+        return Ok(None);
+    };
+    numpy_function(py, function)?.call1((object,)).map(Some).map_err(|error| {
+        let message = format!("{}s cannot be read as an array: {}", meaning.noun(), error.value(py));
+        errors::argument_type(py, message)
+    })
 }
 
 fn from_array<'py>(array: &Bound<'py, PyUntypedArray>, meaning: Meaning<'_>) -> PyResult<Ids<'py>> {

@@ -2,17 +2,25 @@
 //!
 //! Nothing is computed here. An entry turns Python arguments into slices (`ids`, `output`), releases the
 //! interpreter while the engine works, and turns an engine error into an exception (`errors`). Every entry runs inside
-//! `guard::guard`, so that a panic becomes `engramsql.errors.InternalError`.
+//! `guard::guard`, so that a panic becomes `engramsql.errors.InternalError`. `unsafe` is in `dlpack` and `lent` only.
 
+#![deny(unsafe_code)]
+
+mod arrow;
 mod decode;
+mod dlpack;
+#[macro_use]
 mod entries;
 mod errors;
 mod guard;
 mod ids;
+mod lent;
 mod output;
 mod probe;
+mod reading;
 mod session;
 mod spec;
+mod static_link;
 mod table;
 
 use pyo3::prelude::*;
@@ -33,10 +41,20 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<entries::HeadInfo>()?;
     module.add_class::<probe::Probe>()?;
     module.add_class::<probe::ProbeReading>()?;
+    module.add_class::<reading::PathStats>()?;
+    module.add_class::<reading::CacheUsage>()?;
+    module.add_class::<reading::Prefetch>()?;
+    module.add_function(wrap_pyfunction!(reading::cache_usage, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::set_ram_budget, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::set_reader, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::threads, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(reading::kernel, module)?)?;
     module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
     module.add_function(wrap_pyfunction!(probe::probe_rate, module)?)?;
     module.add_function(wrap_pyfunction!(session::default_name, module)?)?;
     module.add_function(wrap_pyfunction!(session::stray_files, module)?)?;
     module.add_function(wrap_pyfunction!(spec::token_map, module)?)?;
+    module.add_function(wrap_pyfunction!(static_link::register_static, module)?)?;
     Ok(())
 }

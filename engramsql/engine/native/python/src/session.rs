@@ -97,6 +97,14 @@ impl Session {
         })
     }
 
+    /// Cancels what is being prefetched from tables that this session has open.
+    fn cancel_prefetches(&self, py: Python<'_>) -> PyResult<()> {
+        guard(py, || {
+            py.detach(|| self.inner.cancel_prefetches());
+            Ok(())
+        })
+    }
+
     /// Whether name is a registered table; no file of a source is opened.
     fn contains(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         guard(py, || detached(py, || self.inner.contains(name)))

@@ -200,7 +200,7 @@ impl Spec {
                 ..PackedSequences::default()
             };
             let shape = [tokens.len(), self.inner.heads()];
-            output::filled(py, None, &shape, |out| self.inner.rowids_packed_into(batch, out))
+            output::fresh(py, &shape, |out| self.inner.rowids_packed_into(batch, out))
         })
     }
 
@@ -248,7 +248,7 @@ pub fn rowids_array<'py>(
 ) -> PyResult<Bound<'py, PyArrayDyn<i64>>> {
     let sequence = tokens.sequence()?;
     let shape = [sequence.tokens.len(), spec.heads()];
-    output::filled(py, None, &shape, |out| spec.rowids_into(sequence, out))
+    output::fresh(py, &shape, |out| spec.rowids_into(sequence, out))
 }
 
 fn read_token_map(given: &Bound<'_, PyAny>) -> PyResult<Arc<TokenMap>> {

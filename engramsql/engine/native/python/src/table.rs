@@ -1,10 +1,12 @@
 //! An open table: rows, vectors and row ids as NumPy arrays.
 
+use crate::arrow::ArrowIds;
 use crate::entries::{HeadInfo, ShardInfo};
 use crate::errors;
 use crate::guard::{detached, guard};
 use crate::ids::{Ids, Meaning};
 use crate::output;
+use crate::reading::{self, PathStats, Prefetch};
 use crate::spec::{Spec, Tokens, rowids_array};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
@@ -29,12 +31,13 @@ impl VectorType {
         let Some(dtype) = dtype else {
             return Ok(VectorType::Float32);
         };
-        // Accepts "float32", numpy.float32, numpy.dtype("float32") and ml_dtypes.bfloat16 alike, without importing them.
+        // Accepts "float32", numpy.float32, numpy.dtype("float32"), ml_dtypes.bfloat16 and torch.bfloat16 alike, without
+        // importing them.
         let name = ["name", "__name__"]
             .iter()
             .find_map(|attribute| dtype.getattr(*attribute).ok()?.extract::<String>().ok())
             .map_or_else(|| dtype.str().map(|text| text.to_string()), Ok)?;
-        match name.as_str() {
+        match name.strip_prefix("torch.").unwrap_or(&name) {
             "float32" => Ok(VectorType::Float32),
             "bfloat16" => Ok(VectorType::Bfloat16),
             _ => Err(errors::argument(
@@ -73,8 +76,8 @@ impl Table {
     ) -> PyResult<Bound<'py, PyAny>> {
         let table = &self.inner;
         Ok(match dtype {
-            VectorType::Float32 => output::filled(py, out, shape, |out| table.vectors_into(ids, out))?.into_any(),
-            VectorType::Bfloat16 => output::filled(py, out, shape, |out| table.vectors_bf16_into(ids, out))?.into_any(),
+            VectorType::Float32 => output::filled(py, out, shape, |out| table.vectors_into(ids, out))?,
+            VectorType::Bfloat16 => output::filled(py, out, shape, |out| table.vectors_bf16_into(ids, out))?,
         })
     }
 }
@@ -117,12 +120,6 @@ impl Table {
         self.inner.format()?.scale()
     }
 
-    /// Name of the code path that reads rows.
-    #[getter]
-    fn reader(&self) -> &'static str {
-        self.inner.reader()
-    }
-
     /// The hash spec, or None.
     #[getter]
     fn spec(&self) -> Option<Spec> {
@@ -159,15 +156,17 @@ impl Table {
 
     /// Bytes of the rows of ids: uint8, shape of ids + (row_bytes,), order and duplicates kept.
     ///
-    /// Raises RowIdError for an id outside the table, ReadError if a byte of a row cannot be read, ArgumentError if out
-    /// does not fit.
+    /// out: memory to fill and return, of the result's shape and dtype, C-contiguous and writable: a numpy array, a DLPack
+    /// tensor on the CPU (torch), or an object with a buffer, where one dimension of bytes is taken as plain memory.
+    /// Fresh memory costs more than reading rows into it: reuse out. Raises RowIdError for an id outside the table, ReadError
+    /// if a byte of a row cannot be read, ArgumentError if out does not fit.
     #[pyo3(signature = (ids, out = None))]
     fn fetch<'py>(
         &self,
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         guard(py, || {
             let ids = Ids::read(ids, self.row_meaning())?;
             let shape = [ids.shape(), &[self.inner.row_bytes()]].concat();
@@ -178,7 +177,8 @@ impl Table {
 
     /// Decoded rows of ids: float32, shape of ids + (dim,); with dtype "bfloat16" uint16 bit patterns, rounded once.
     ///
-    /// Raises FormatError if the table has no value format, and what fetch raises.
+    /// out: as for fetch; with dtype "bfloat16" also tensors of bfloat16. Raises FormatError if the table has no value format,
+    /// and what fetch raises.
     #[pyo3(signature = (ids, out = None, dtype = None))]
     fn vectors<'py>(
         &self,
@@ -193,6 +193,38 @@ impl Table {
             let ids = Ids::read(ids, self.row_meaning())?;
             let shape = [ids.shape(), &[dim]].concat();
             self.vectors_array(py, ids.as_slice()?, &shape, out, dtype)
+        })
+    }
+
+    /// Bytes of the rows of ids as a pyarrow.FixedSizeBinaryArray over the memory they were read into.
+    ///
+    /// ids: one dimension; an Arrow array may have NULLs, whose rows are NULL. Raises ArgumentError for more values than one
+    /// Arrow array may hold (2^31 - 1), and what fetch raises.
+    fn fetch_arrow<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        guard(py, || {
+            let ids = ArrowIds::read(ids, self.row_meaning())?;
+            ids.binary(py, self.inner.row_bytes(), |ids, out| self.inner.fetch_into(ids, out))
+        })
+    }
+
+    /// Decoded rows of ids as a pyarrow.FixedSizeListArray of float32; with dtype "bfloat16" of uint16 bit patterns.
+    ///
+    /// ids: as for fetch_arrow. Raises what fetch_arrow and vectors raise.
+    #[pyo3(signature = (ids, dtype = None))]
+    fn vectors_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guard(py, || {
+            let (table, dtype) = (&self.inner, VectorType::read(dtype)?);
+            let dim = self.require_dim(py)?;
+            let ids = ArrowIds::read(ids, self.row_meaning())?;
+            match dtype {
+                VectorType::Float32 => ids.lists(py, dim, "float32", |ids, out| table.vectors_into(ids, out)),
+                VectorType::Bfloat16 => ids.lists(py, dim, "uint16", |ids, out| table.vectors_bf16_into(ids, out)),
+            }
         })
     }
 
@@ -214,7 +246,7 @@ impl Table {
 
     /// e_t of every token of one sequence: float32 [tokens, heads * dim]; with dtype "bfloat16" uint16 bit patterns.
     ///
-    /// Raises what rowids and vectors raise.
+    /// out: as for vectors. Raises what rowids and vectors raise.
     #[pyo3(signature = (tokens, history = None, out = None, dtype = None))]
     fn e_t<'py>(
         &self,
@@ -233,6 +265,56 @@ impl Table {
             let ids = detached(py, || spec.rowids(sequence))?;
             let shape = [sequence.tokens.len(), spec.heads() * dim];
             self.vectors_array(py, &ids, &shape, out, dtype)
+        })
+    }
+
+    /// What reading this table cost so far in this process, one record per code path that was taken.
+    fn stats(&self) -> Vec<PathStats> {
+        self.inner.stats().into_iter().map(PathStats::from).collect()
+    }
+
+    /// Reads rows ahead into the row cache and returns at once; a later call for the same ids finds them there. Where the
+    /// row cache is off, the system is asked to bring them into the page cache.
+    ///
+    /// Raises RowIdError for an id outside the table.
+    fn prefetch(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<Prefetch> {
+        guard(py, || {
+            let ids = Ids::read(ids, self.row_meaning())?;
+            let ids = ids.as_slice()?;
+            Ok(Prefetch::new(detached(py, || self.inner.prefetch(ids.to_vec()))?))
+        })
+    }
+
+    /// Brings rows, from the first on, into memory: into the row cache if a RAM budget was set, else into the page cache.
+    /// Returns the bytes of rows that are there then.
+    ///
+    /// budget: bytes of rows at most, a number or a text like "8GB"; by default the RAM budget, or half of the memory.
+    /// progress: called now and then with the bytes done and the bytes to do. Raises ArgumentError for what is no size,
+    /// ReadError if a row cannot be read.
+    #[pyo3(signature = (budget = None, progress = None))]
+    fn warm(
+        &self,
+        py: Python<'_>,
+        budget: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        /// Bytes between two looks at whether somebody has pressed Ctrl-C.
+        const STRETCH: u64 = 64 << 20;
+        guard(py, || {
+            let budget = budget.map(|budget| reading::size(py, budget)).transpose()?;
+            let (table, rows) = (&self.inner, self.inner.rows_within(budget));
+            let bytes = |rows: u64| rows * table.row_bytes() as u64;
+            let (mut done, mut resident) = (0, 0);
+            while done < rows {
+                let end = rows.min(done + table.rows_of_bytes(STRETCH).max(1));
+                resident += detached(py, || table.warm(done..end))?;
+                done = end;
+                py.check_signals()?;
+                if let Some(progress) = progress {
+                    progress.call1((bytes(done), bytes(rows)))?;
+                }
+            }
+            Ok(resident)
         })
     }
 

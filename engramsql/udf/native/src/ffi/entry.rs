@@ -3,6 +3,7 @@
 use super::guard::{Report, guard};
 use super::replacement;
 use super::scalar::{self, Scalar};
+use super::setting::{self, Setting};
 use super::sys::*;
 use super::table_function::{self, TableFunction};
 use crate::error::{Error, Result};
@@ -150,6 +151,12 @@ impl Registrar {
     pub fn table_as<F: TableFunction>(&self, name: &str) -> Result<()> {
         // SAFETY: the connection is live until drop.
         named(name, unsafe { table_function::register::<F>(self.connection, &self.session, name) })
+    }
+
+    /// Registers a setting.
+    pub fn setting(&self, setting: &Setting) -> Result<()> {
+        // SAFETY: the connection is live until drop.
+        unsafe { setting::register(self.connection, setting) }
     }
 
     /// Makes every table of the session readable as a relation through `function`.

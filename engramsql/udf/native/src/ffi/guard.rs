@@ -71,7 +71,8 @@ fn forget_payload(payload: Box<dyn Any + Send>) {
 
 /// Keeps panics under a guard from being printed and notes where they happened.
 ///
-/// The hook belongs to this shared object's own copy of std: the host's panics do not pass here.
+/// The hook belongs to this shared object's own copy of std: the host's panics do not pass here. What contains this crate
+/// as a library may have a hook of its own; it gets the panics that do not happen under a guard.
 fn capture_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -11,6 +11,7 @@ mod input;
 mod output;
 mod replacement;
 mod scalar;
+mod setting;
 mod show;
 #[cfg(unix)]
 mod static_link;
@@ -23,6 +24,10 @@ pub use entry::Registrar;
 pub use input::{Chunk, IntFault, Integer, Vector};
 pub use output::{ListEntry, OutVector};
 pub use scalar::{Overload, Scalar, ScalarArguments};
+pub use setting::{Setting, Settings};
+#[cfg(unix)]
+#[cfg(unix)]
+pub use static_link::register_static;
 pub use table_function::{Arguments, Columns, OutChunk, TableFunction};
 pub use types::{Column, Parameter, Type};
 pub use value::Value;

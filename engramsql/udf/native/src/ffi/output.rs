@@ -14,6 +14,7 @@ mod sealed {
     impl Plain for i32 {}
     impl Plain for i64 {}
     impl Plain for f32 {}
+    impl Plain for f64 {}
     impl Plain for super::ListEntry {}
 }
 use sealed::Plain;

@@ -3,6 +3,7 @@
 use super::guard::{Report, destroy, guard, into_raw};
 use super::input::Chunk;
 use super::output::OutVector;
+use super::setting::Settings;
 use super::sys::*;
 use super::types::{Column, Parameter};
 use super::value::{self, Value};
@@ -143,6 +144,7 @@ unsafe extern "C" fn bind<F: Scalar>(info: duckdb_bind_info) {
             let mut context = std::ptr::null_mut();
             duckdb_scalar_function_get_client_context(info, &mut context);
             let arguments = ScalarArguments { info, context, lifetime: std::marker::PhantomData };
+            crate::functions::apply_settings(&extra.session, &Settings::new(context))?;
             let bound = F::bind(&extra.session, &arguments)?;
             duckdb_scalar_function_set_bind_data(
                 info,

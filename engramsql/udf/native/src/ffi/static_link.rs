@@ -70,16 +70,32 @@ impl Report for Message {
 /// `module` is null or a C string. The library must already be loaded; it is not loaded by this call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn engramsql_register_static(module: *const c_char) -> *const c_char {
+    // SAFETY: by this function's contract.
+    match unsafe { guarded(module) } {
+        Ok(()) => std::ptr::null(),
+        // A handful of calls per process at most: the caller need not free what it reads.
+        Err(message) => message.into_raw(),
+    }
+}
+
+/// The same for a program that contains this crate: the functions then run on that program's one engine.
+///
+/// # Errors
+/// Why the library at this path was refused, in one line. Databases are opened as before.
+pub fn register_static(library: &CStr) -> Result<(), String> {
+    // SAFETY: a C string.
+    unsafe { guarded(library.as_ptr()) }.map_err(|message| message.to_string_lossy().into_owned())
+}
+
+/// # Safety
+/// As for [`engramsql_register_static`].
+unsafe fn guarded(module: *const c_char) -> Result<(), CString> {
     let message = Message(RefCell::new(CString::default()));
     let done = guard(&message, "engramsql", || {
         // SAFETY: by this function's contract.
         unsafe { register(module) }
     });
-    match done {
-        Some(()) => std::ptr::null(),
-        // A handful of calls per process at most: the caller need not free what it reads.
-        None => message.0.take().into_raw(),
-    }
+    done.ok_or_else(|| message.0.take())
 }
 
 /// # Safety

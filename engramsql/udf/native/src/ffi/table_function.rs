@@ -2,6 +2,7 @@
 
 use super::guard::{Report, destroy, guard, into_raw};
 use super::output::OutVector;
+use super::setting::Settings;
 use super::sys::*;
 use super::types::{Column, Parameter};
 use super::value::Value;
@@ -118,6 +119,11 @@ impl OutChunk<'_> {
         CHUNK
     }
 
+    /// Whether the query needs the declared column `column`.
+    pub fn wants(&self, column: usize) -> bool {
+        self.projection.contains(&column)
+    }
+
     /// Calls `write` for each column the query needs: index of the declared column, its vector.
     pub fn each(&mut self, mut write: impl FnMut(usize, &mut OutVector<'_>) -> Result<()>) -> Result<()> {
         for (slot, &column) in self.projection.iter().enumerate() {
@@ -182,6 +188,7 @@ unsafe extern "C" fn bind<F: TableFunction>(info: duckdb_bind_info) {
         // SAFETY: extra info was set at registration; bind data is handed over with its destructor.
         unsafe {
             let session = &*duckdb_bind_get_extra_info(info).cast::<Arc<Session>>();
+            apply_settings(session, info)?;
             let arguments = Arguments { info, lifetime: PhantomData };
             let mut columns = Columns { info, types: Vec::new(), lifetime: PhantomData };
             let inner = F::bind(session, &arguments, &mut columns)?;
@@ -190,6 +197,21 @@ unsafe extern "C" fn bind<F: TableFunction>(info: duckdb_bind_info) {
         }
         Ok(())
     });
+}
+
+/// Reads the settings of the statement that is bound.
+///
+/// # Safety
+/// `info` is live.
+unsafe fn apply_settings(session: &Arc<Session>, info: duckdb_bind_info) -> Result<()> {
+    let mut context = std::ptr::null_mut();
+    // SAFETY: live by contract; the context is owned, live until it is freed once below.
+    unsafe {
+        duckdb_table_function_get_client_context(info, &mut context);
+        let applied = crate::functions::apply_settings(session, &Settings::new(context));
+        duckdb_destroy_client_context(&mut context);
+        applied
+    }
 }
 
 unsafe extern "C" fn init<F: TableFunction>(info: duckdb_init_info) {

@@ -216,6 +216,8 @@ pub enum Column {
     BigInt,
     /// INTEGER.
     Integer,
+    /// DOUBLE.
+    Double,
     /// BOOLEAN.
     Boolean,
     /// TIMESTAMP, microseconds since the Unix epoch.
@@ -240,6 +242,7 @@ impl Column {
             match self {
                 Column::BigInt => simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT),
                 Column::Integer => simple(DUCKDB_TYPE_DUCKDB_TYPE_INTEGER),
+                Column::Double => simple(DUCKDB_TYPE_DUCKDB_TYPE_DOUBLE),
                 Column::Boolean => simple(DUCKDB_TYPE_DUCKDB_TYPE_BOOLEAN),
                 Column::Timestamp => simple(DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP),
                 Column::Text => simple(DUCKDB_TYPE_DUCKDB_TYPE_VARCHAR),
@@ -264,7 +267,7 @@ impl Column {
     /// Bytes of one element of the vector's own data (0 where only strings are assigned).
     pub(super) fn width(self) -> usize {
         match self {
-            Column::BigInt | Column::Timestamp => 8,
+            Column::BigInt | Column::Timestamp | Column::Double => 8,
             Column::Integer => 4,
             Column::Boolean => 1,
             Column::Text | Column::Blob => size_of::<duckdb_string_t>(),

@@ -12,6 +12,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Places of the declared columns.
+const EMBEDDING: usize = 4;
+const ROW: usize = 5;
+
 /// The table function.
 pub struct Fetch;
 
@@ -24,7 +28,7 @@ pub struct Bound {
 
 /// Ids in output order.
 #[derive(Default)]
-struct Wanted {
+pub struct Wanted {
     /// Rows of the result.
     rows: usize,
     /// The ids that are not NULL.
@@ -84,6 +88,16 @@ impl TableFunction for Fetch {
         let (ids, nulls) = wanted.part(&rows);
         let len = rows.len();
         let table = &global.table;
+        // Rows that are asked for as bytes and as vectors are read once.
+        let width = table.row_bytes();
+        let bytes = if output.wants(ROW) { grown(&mut local.bytes, ids.len() * width) } else { &mut [] };
+        if output.wants(ROW) {
+            table.fetch_into(ids, bytes)?;
+        }
+        let vectors_into = |bytes: &[u8], out: &mut [f32]| match bytes {
+            [] => table.vectors_into(ids, out),
+            bytes => table.decode_into(bytes, out),
+        };
         output.each(|column, vector| {
             match column {
                 0 => {
@@ -108,15 +122,13 @@ impl TableFunction for Fetch {
                 3 => scatter(ids, nulls, start, len, vector, |vector, row, id| {
                     vector.values::<i64>(len)[row] = ids[id];
                 }),
-                4 => {
+                EMBEDDING => {
                     let dim = table.require_dim()?;
                     if nulls.is_empty() {
-                        return write::floats(vector, bound.embedding, len, dim, |out| {
-                            Ok(table.vectors_into(ids, out)?)
-                        });
+                        return write::floats(vector, bound.embedding, len, dim, |out| Ok(vectors_into(bytes, out)?));
                     }
                     let floats = grown(&mut local.floats, ids.len() * dim);
-                    table.vectors_into(ids, floats)?;
+                    vectors_into(bytes, floats)?;
                     write::floats(vector, bound.embedding, len, dim, |out| {
                         for (id, row) in present(nulls, start, len).enumerate() {
                             out[row * dim..][..dim].copy_from_slice(&floats[id * dim..][..dim]);
@@ -126,9 +138,6 @@ impl TableFunction for Fetch {
                     nulls.iter().for_each(|row| vector.set_null(row - start));
                 }
                 _ => {
-                    let width = table.row_bytes();
-                    let bytes = grown(&mut local.bytes, ids.len() * width);
-                    table.fetch_into(ids, bytes)?;
                     vector.assign_parts(
                         bytes,
                         present(nulls, start, len).enumerate().map(|(id, row)| (row, id * width..(id + 1) * width)),
@@ -166,7 +175,7 @@ fn scatter(
 
 impl Wanted {
     /// Reads a list, or a list of lists, of any integer type.
-    fn read(table: &Table, value: &Value) -> Result<Wanted> {
+    pub fn read(table: &Table, value: &Value) -> Result<Wanted> {
         let mut wanted = Wanted::default();
         let nested = match value.ty().element() {
             Some(element) if element.element().is_some() => {
@@ -200,6 +209,11 @@ impl Wanted {
         }
         wanted.tokens = Some(tokens);
         Ok(wanted)
+    }
+
+    /// The ids that are not NULL, in order.
+    pub fn into_ids(self) -> Vec<i64> {
+        self.ids
     }
 
     fn append(&mut self, table: &Table, elements: &Vector<'_>, range: Range<usize>) -> Result<()> {

@@ -18,6 +18,8 @@ pub enum Cell {
     Text(String),
     /// BOOLEAN.
     Boolean(bool),
+    /// DOUBLE.
+    Number(f64),
 }
 
 impl From<&str> for Cell {
@@ -135,6 +137,7 @@ fn write(vector: &mut OutVector<'_>, column: Column, row: usize, rows: usize, ce
             Ok(value) => vector.values::<i32>(rows)[row] = value,
             Err(_) => vector.set_null(row),
         },
+        (Cell::Number(value), Column::Double) => vector.values::<f64>(rows)[row] = *value,
         (Cell::Boolean(value), Column::Boolean) => vector.values::<u8>(rows)[row] = u8::from(*value),
         (Cell::Text(value), Column::Text) => vector.assign(row, value.as_bytes()),
         (Cell::Null, _) => vector.set_null(row),

@@ -12,6 +12,9 @@ pub const SCAN: &str = "_engram_scan";
 /// Name under which the macro `engram_embeddings` calls the native function.
 pub const EMBEDDINGS: &str = "_engram_embeddings";
 
+/// Name under which the macro `engram_warm` calls the native function.
+pub const WARM: &str = "_engram_warm";
+
 const DEFAULT_IS_IN_MEMORY: &str = "SELECT 1 FROM duckdb_databases() \
      WHERE database_name = current_database() AND path IS NULL AND NOT internal AND NOT readonly";
 
@@ -20,6 +23,8 @@ const MACROS: &[&str] = &[
      (FROM _engram_scan(\"table\", first := first, count := count))",
     "CREATE OR REPLACE MACRO main.engram_embeddings(\"table\", tokens, history := NULL) AS TABLE \
      (FROM _engram_embeddings(\"table\", tokens, history := history))",
+    "CREATE OR REPLACE MACRO main.engram_warm(\"table\", budget := NULL) AS TABLE \
+     (FROM _engram_warm(\"table\", budget := budget))",
 ];
 
 /// Creates the macros if the default database is in memory.

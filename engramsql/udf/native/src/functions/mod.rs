@@ -9,17 +9,20 @@ mod gather;
 mod ids;
 mod listing;
 mod macros;
+mod reading;
 mod registry;
 mod rowids;
 mod scalars;
 mod scan;
 mod scratch;
+mod settings;
 mod tables;
 mod write;
 
 use crate::error::Result;
 use crate::ffi::Registrar;
 use listing::Listed;
+pub use settings::apply as apply_settings;
 
 /// Registers every function in the database that is loading the extension.
 pub fn register(registrar: &Registrar) -> Result<()> {
@@ -41,11 +44,17 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Listed<catalog::Views>>()?;
     registrar.table::<Listed<catalog::Shards>>()?;
     registrar.table::<Listed<catalog::Heads>>()?;
+    registrar.table::<Listed<reading::Stats>>()?;
+    registrar.table::<Listed<reading::Cache>>()?;
+    registrar.table::<Listed<reading::Prefetch>>()?;
+    registrar.table::<reading::Warm>()?;
+    registrar.table_as::<reading::Warm>(macros::WARM)?;
     registrar.table::<Listed<registry::Functions>>()?;
     registrar.table::<Listed<changes::Attach>>()?;
     registrar.table::<Listed<changes::Register>>()?;
     registrar.table::<Listed<changes::Drop>>()?;
 
+    settings::SETTINGS.iter().try_for_each(|setting| registrar.setting(setting))?;
     registrar.relations(macros::SCAN);
     macros::create(registrar)
 }

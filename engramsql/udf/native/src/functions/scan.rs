@@ -15,6 +15,10 @@ const BLOCK: u64 = 8 * 2048;
 /// More threads than any machine gives DuckDB.
 const MAX_THREADS: u64 = 1024;
 
+/// Places of the declared columns.
+const EMBEDDING: usize = 2;
+const ROW: usize = 3;
+
 /// The table function.
 pub struct Scan;
 
@@ -87,25 +91,30 @@ impl TableFunction for Scan {
         // Rows come in order here, while maps are set for scattered ones: without this, each page of a cold table would
         // be waited for alone. Not said when no row is read.
         let block = first..local.end;
-        let announce = || {
-            if fresh {
-                table.announce(block.clone());
-            }
-        };
+        if fresh && (output.wants(EMBEDDING) || output.wants(ROW)) {
+            table.announce(block);
+        }
+        // Rows that are asked for as bytes and as vectors are read once.
+        let width = table.row_bytes();
+        let bytes = if output.wants(ROW) { grown(&mut local.bytes, len * width) } else { &mut [] };
+        if output.wants(ROW) {
+            table.scan_into(first, bytes)?;
+        }
         output.each(|column, vector| {
             match column {
                 0 => vector.values::<i64>(len).copy_from_slice(ids),
                 1 => write::heads(vector, table, ids.iter().copied().map(Some)),
-                2 => {
-                    announce();
+                EMBEDDING => {
                     let dim = table.require_dim()?;
-                    write::floats(vector, bound.embedding, len, dim, |out| Ok(table.vectors_into(ids, out)?))?;
+                    write::floats(vector, bound.embedding, len, dim, |out| {
+                        Ok(if bytes.is_empty() {
+                            table.scan_vectors_into(first, out)
+                        } else {
+                            table.decode_into(bytes, out)
+                        }?)
+                    })?;
                 }
                 _ => {
-                    announce();
-                    let width = table.row_bytes();
-                    let bytes = grown(&mut local.bytes, len * width);
-                    table.fetch_into(ids, bytes)?;
                     vector.assign_parts(bytes, (0..len).map(|row| (row, row * width..(row + 1) * width)));
                 }
             }

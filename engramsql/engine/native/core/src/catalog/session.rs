@@ -169,6 +169,15 @@ impl Session {
         Ok(state.document.tables.clone())
     }
 
+    /// Cancels what is being prefetched from tables that are open here.
+    pub fn cancel_prefetches(&self) {
+        let tables: Vec<Arc<Table>> = {
+            let state = self.state();
+            state.open.values().map(|(_, table)| table.clone()).chain(state.paths.values().cloned()).collect()
+        };
+        tables.iter().for_each(|table| table.cancel_prefetches());
+    }
+
     /// Whether `name` is a registered table (no file of the table is opened).
     pub fn contains(&self, name: &str) -> Result<bool> {
         let mut state = self.state();

@@ -5,10 +5,13 @@
 //! convention (`weight_scale_2` multiplies) for NVFP4.
 
 mod decoder;
+mod kernels;
 mod scalars;
 
-pub use decoder::Decoder;
+pub use decoder::{Decoder, Stream};
 pub use scalars::{E2M1, E4M3, e8m0_engine, e8m0_ocp};
+
+use crate::cpu::{self, CpuError};
 
 /// Names of the value formats.
 pub const NAMES: &[&str] = &["fp8_e4m3", "fp8_e4m3_e8m0", "nvfp4", "bf16", "f16", "f32", "e8m0"];
@@ -62,6 +65,9 @@ pub enum FormatError {
         /// What a length must satisfy.
         rule: &'static str,
     },
+    /// `ENGRAMSQL_KERNEL` names no level that can run here.
+    #[error(transparent)]
+    Kernel(#[from] CpuError),
 }
 
 /// How one row's bytes become float32 values.
@@ -90,8 +96,10 @@ pub enum ValueFormat {
 }
 
 impl ValueFormat {
-    /// The format called `name`; a scale that is needed and missing, or given and meaningless, is refused.
+    /// The format called `name`; a scale that is needed and missing, or given and meaningless, is refused, and so is a
+    /// name while `ENGRAMSQL_KERNEL` names no level that can run.
     pub fn from_name(name: &str, scale: Option<f32>) -> Result<ValueFormat, FormatError> {
+        cpu::level()?;
         let format = match name {
             "fp8_e4m3" => {
                 ValueFormat::Fp8E4m3 { scale: scale.ok_or(FormatError::MissingScale { format: "fp8_e4m3" })? }

@@ -96,3 +96,11 @@ fn scales_are_neither_invented_nor_ignored() {
     assert!(matches!(ValueFormat::from_name("fp8_e4m3", Some(f32::NAN)), Err(FormatError::BadScale { .. })));
     assert!(matches!(ValueFormat::from_name("int6", None), Err(FormatError::Unknown { .. })));
 }
+
+#[test]
+fn every_half_widens_as_the_half_crate_says() {
+    for bits in 0..=u16::MAX {
+        let value = scalars::f16_value(bits);
+        assert_eq!(value.to_bits(), half::f16::from_bits(bits).to_f32_const().to_bits(), "{bits:#x}");
+    }
+}

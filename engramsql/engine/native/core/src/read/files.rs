@@ -77,8 +77,26 @@ impl FileWatch {
 
     /// Opens file `index`, proven to be the one that was stamped whatever its path means by now.
     pub fn open(&self, index: usize) -> Result<std::fs::File, ReadError> {
+        self.open_with(index, std::fs::OpenOptions::new().read(true))
+    }
+
+    /// The same for direct reads, which go around the page cache; an error where the file system does not offer them.
+    #[cfg(target_os = "linux")]
+    pub fn open_direct(&self, index: usize) -> Result<std::fs::File, ReadError> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let mut options = std::fs::OpenOptions::new();
+        self.open_with(index, options.read(true).custom_flags(libc::O_DIRECT))
+    }
+
+    /// The same for direct reads, which this system does not offer.
+    #[cfg(not(target_os = "linux"))]
+    pub fn open_direct(&self, index: usize) -> Result<std::fs::File, ReadError> {
+        Err(ReadError::io(self.path(index), std::io::ErrorKind::Unsupported.into()))
+    }
+
+    fn open_with(&self, index: usize, options: &std::fs::OpenOptions) -> Result<std::fs::File, ReadError> {
         let path = self.path(index);
-        let file = std::fs::File::open(path).map_err(|e| ReadError::io(path, e))?;
+        let file = options.open(path).map_err(|e| ReadError::io(path, e))?;
         self.compare(index, FileStamp::of_file(&file))?;
         Ok(file)
     }

@@ -3,20 +3,23 @@
 //! A batch is planned as a whole: its ids are proven to be in range, its files proven to be those that were opened. Then
 //! [`Readers`] chooses the [`CodePath`] and the [`Reader`] hands every row to a [`RowSink`].
 
+mod direct;
 mod files;
 mod mapped;
 mod path;
-mod positional;
 mod readers;
 mod sink;
+mod stats;
 
+pub use direct::{DirectFiles, IoUringReader, PreadReader, SequentialReader, Unavailable};
 pub(crate) use files::FileWatch;
 pub use mapped::MappedReader;
 pub use path::CodePath;
-pub use positional::PositionalReader;
 pub use readers::Readers;
 pub use sink::{Row, RowSink};
+pub use stats::{PathStats, Stats};
 
+use crate::cache::CacheError;
 use crate::source::Layout;
 use std::path::{Path, PathBuf};
 
@@ -40,12 +43,25 @@ pub enum ReadError {
         /// "was replaced", "was truncated (N bytes missing)" or "has disappeared".
         what: String,
     },
-    /// `ENGRAMSQL_READER` names no reader.
-    #[error("ENGRAMSQL_READER is '{name}'; known readers: {known}", known = CodePath::ALL.map(CodePath::name).join(", "))]
+    /// A setting names no reader.
+    #[error("no reader '{name}' (ENGRAMSQL_READER, engram_reader); known readers: auto, {known}", known = CodePath::READERS.map(CodePath::name).join(", "))]
     UnknownReader {
         /// The value.
         name: String,
     },
+    /// A setting names a reader that cannot read this table here.
+    #[error(
+        "reader '{path}' (ENGRAMSQL_READER, engram_reader) is not available here: {reason}; unset it or choose another"
+    )]
+    ReaderUnavailable {
+        /// The reader.
+        path: CodePath,
+        /// Why.
+        reason: Unavailable,
+    },
+    /// The RAM budget that the environment asks for is no size.
+    #[error(transparent)]
+    RamBudget(#[from] CacheError),
 }
 
 impl ReadError {
@@ -65,15 +81,36 @@ impl<'a> ReadPlan<'a> {
     /// Plans a batch, or returns the first id that is not in `0..layout.rows`.
     pub fn new(layout: &'a Layout, ids: &'a [i64]) -> Result<ReadPlan<'a>, i64> {
         // As unsigned, a negative id is beyond any row count.
-        match ids.iter().find(|&&id| id as u64 >= layout.rows) {
-            Some(&id) => Err(id),
-            None => Ok(ReadPlan { layout, ids }),
+        let outside = |id: i64| id as u64 >= layout.rows;
+        // No early exit: this loop vectorises, and ids are rarely wrong.
+        if ids.iter().fold(false, |any, &id| any | outside(id))
+            && let Some(&id) = ids.iter().find(|&&id| outside(id))
+        {
+            return Err(id);
         }
+        Ok(ReadPlan { layout, ids })
+    }
+
+    /// The plan of a batch whose ids are known to be in range.
+    ///
+    /// # Panics
+    /// In debug builds, if one is not. A reader stays memory safe all the same.
+    pub(crate) fn proven(layout: &'a Layout, ids: &'a [i64]) -> ReadPlan<'a> {
+        debug_assert!(ReadPlan::new(layout, ids).is_ok());
+        ReadPlan { layout, ids }
     }
 
     /// The row ids, in the order asked for.
     pub fn ids(&self) -> &'a [i64] {
         self.ids
+    }
+
+    /// From the first row to the last, of a plan in file order.
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        match self.ids {
+            [] => 0..0,
+            [first, ..] => *first as u64..self.ids[self.ids.len() - 1] as u64 + 1,
+        }
     }
 
     /// For each file of the layout, whether the batch reads from it.
@@ -95,7 +132,7 @@ impl<'a> ReadPlan<'a> {
 
 /// Carries out plans over the files of one layout.
 ///
-/// Whoever calls proves before and after a batch that the files are still those of the layout ([`FileWatch`]); a reader
+/// Whoever calls proves before and after a batch that the files are still those of the layout (`FileWatch`); a reader
 /// only has to fail where it did not get every byte of every row.
 pub trait Reader: Send + Sync {
     /// The code path, as settings and reports name it.
@@ -110,7 +147,7 @@ pub trait Reader: Send + Sync {
 pub struct Tally {
     /// Reads: system calls or submissions; for mapped files, parts of rows.
     pub reads: u64,
-    /// Bytes asked for by these reads.
+    /// Bytes that these reads brought.
     pub bytes_read: u64,
 }
 

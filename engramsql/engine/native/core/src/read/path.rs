@@ -13,11 +13,16 @@ pub enum CodePath {
     Pread,
     /// Whole blocks in file order, for batches that touch much of a table.
     Sequential,
+    /// The row cache: rows that were read before, kept within the RAM budget.
+    Cache,
 }
 
 impl CodePath {
     /// All of them.
-    pub const ALL: [CodePath; 4] = [CodePath::Mapped, CodePath::IoUring, CodePath::Pread, CodePath::Sequential];
+    pub const ALL: [CodePath; 5] =
+        [CodePath::Mapped, CodePath::IoUring, CodePath::Pread, CodePath::Sequential, CodePath::Cache];
+    /// Those that a [`super::Reader`] stands for and a setting can force.
+    pub const READERS: [CodePath; 4] = [CodePath::Mapped, CodePath::IoUring, CodePath::Pread, CodePath::Sequential];
 
     /// The name.
     pub fn name(self) -> &'static str {
@@ -26,12 +31,13 @@ impl CodePath {
             CodePath::IoUring => "io_uring",
             CodePath::Pread => "pread",
             CodePath::Sequential => "sequential",
+            CodePath::Cache => "cache",
         }
     }
 
-    /// The path of that name.
+    /// The reader's path of that name.
     pub fn from_name(name: &str) -> Option<CodePath> {
-        CodePath::ALL.into_iter().find(|path| path.name() == name)
+        CodePath::READERS.into_iter().find(|path| path.name() == name)
     }
 }
 

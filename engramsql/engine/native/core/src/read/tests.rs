@@ -34,9 +34,17 @@ fn collect(readers: &Readers, layout: &Layout, ids: &[i64]) -> Result<Vec<Vec<u8
     Ok(rows)
 }
 
-/// The readers of `layout`, once for each code path.
-fn readers(layout: &Layout) -> Vec<Readers> {
-    [CodePath::Mapped, CodePath::Pread].map(|path| Readers::forced(layout, Some(path)).unwrap()).into()
+/// Readers of `layout` on every code path that this system offers; says which it does not.
+pub(super) fn readers(layout: &Layout) -> Vec<Readers> {
+    let open = |path| match Readers::forced(layout, Some(path)) {
+        Err(error @ ReadError::ReaderUnavailable { .. }) => {
+            // Written to the stream itself: a skipped test has to say so even where lints forbid printing.
+            std::io::Write::write_all(&mut std::io::stderr(), format!("not tested: {error}\n").as_bytes()).unwrap();
+            None
+        }
+        reader => Some(reader.unwrap()),
+    };
+    CodePath::ALL.into_iter().filter_map(open).collect()
 }
 
 #[test]
@@ -51,7 +59,7 @@ fn every_reader_returns_every_row_in_the_order_asked_for() {
                 .map(|column| (id as u64 * 7 + column) as u8)
                 .chain((0..2u64).map(|column| (id as u64 * 7 + column) as u8 ^ 0x80))
                 .collect();
-            assert_eq!(row, expected, "row {id} by {}", reader.path());
+            assert_eq!(row, expected, "row {id} by {}", reader.forced_path().unwrap());
         }
     }
 }

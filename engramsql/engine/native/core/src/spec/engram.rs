@@ -3,9 +3,11 @@
 use super::config::{Config, MAX_ORDER};
 use super::error::SpecError;
 use super::heads::Mixer;
+use super::kernels::{TILE, Tile, Wide};
 use super::numpy_rng::Pcg64;
 use super::token_map::TokenMap;
 use super::{Checked, Constants, NgramHash, Window};
+use crate::cpu::Level;
 use std::sync::Arc;
 
 /// Largest compressed vocabulary: above, numpy would draw the multipliers in another way (32 bits at a time).
@@ -60,13 +62,19 @@ pub(super) struct Engram {
 
 impl Engram {
     /// `pad` is an id of the same kind as the tokens: raw with a map, compressed without. The caller checked its range.
-    pub(super) fn new(constants: &Constants, pad: u64, token_map: Option<Arc<TokenMap>>, oldest_first: bool) -> Self {
+    pub(super) fn new(
+        level: Level,
+        constants: &Constants,
+        pad: u64,
+        token_map: Option<Arc<TokenMap>>,
+        oldest_first: bool,
+    ) -> Self {
         let pad = match &token_map {
             Some(map) => u64::from(map.map()[pad as usize]),
             None => pad,
         };
         Self {
-            mixer: Mixer::new(&constants.multipliers, &constants.heads),
+            mixer: Mixer::new(level, &constants.multipliers, &constants.heads, oldest_first),
             token_map,
             pad,
             dead: constants.dead.and_then(|id| i64::try_from(id).ok()),
@@ -74,16 +82,24 @@ impl Engram {
         }
     }
 
+    /// Compressed id of a token, or `None` of a dead one.
+    #[inline(always)]
+    fn id(&self, token: i64, masked: bool) -> Option<u64> {
+        if masked || self.dead == Some(token) {
+            return None;
+        }
+        Some(match &self.token_map {
+            Some(map) => u64::from(map.map()[token as usize]),
+            None => token as u64,
+        })
+    }
+
     #[inline(always)]
     fn push(&self, window: &mut [u64], token: i64, masked: bool) {
-        if masked || self.dead == Some(token) {
+        let Some(id) = self.id(token, masked) else {
             // Blocks itself and, once shifted, everything older: pads only.
             window.fill(self.pad);
             return;
-        }
-        let id = match &self.token_map {
-            Some(map) => u64::from(map.map()[token as usize]),
-            None => token as u64,
         };
         let last = window.len() - 1;
         if self.oldest_first {
@@ -98,15 +114,36 @@ impl Engram {
             window[0] = id;
         }
     }
+
+    /// Many tokens behind `window`.
+    fn rows_of_many(&self, wide: &Wide, window: &mut [u64], seq: Checked<'_>, out: &mut [i64]) {
+        if self.oldest_first {
+            window.reverse();
+        }
+        let mut tile = Tile::new(window.iter().copied());
+        let rows = out.chunks_mut(TILE * self.mixer.heads());
+        for ((tokens, rows), first) in seq.tokens.chunks(TILE).zip(rows).zip((0..).step_by(TILE)) {
+            let ids = tokens.iter().zip(first..).map(|(&token, i)| self.id(token, masked(seq.dead, i)));
+            tile.advance(self.pad, ids.map(|id| (id.unwrap_or(self.pad), id.is_none())));
+            wide.rows(&tile, rows);
+        }
+    }
+}
+
+#[inline(always)]
+fn masked(mask: &[bool], i: usize) -> bool {
+    mask.get(i).is_some_and(|&dead| dead)
 }
 
 impl NgramHash for Engram {
     fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]) {
         let mut buffer: Window = [self.pad; MAX_ORDER as usize];
         let window = &mut buffer[..self.mixer.window()];
-        let masked = |mask: &[bool], i: usize| mask.get(i).is_some_and(|&dead| dead);
         for (i, &token) in seq.history.iter().enumerate() {
             self.push(window, token, masked(seq.history_dead, i));
+        }
+        if let Some(wide) = self.mixer.wide(seq.tokens.len()) {
+            return self.rows_of_many(wide, window, seq, out);
         }
         let rows = out.chunks_exact_mut(self.mixer.heads());
         for (i, (&token, rows)) in seq.tokens.iter().zip(rows).enumerate() {

@@ -1,5 +1,6 @@
 //! Why token ids, configurations, hash constants or token maps are refused.
 
+use crate::cpu::CpuError;
 use crate::error::ErrorKind;
 use std::path::PathBuf;
 
@@ -253,6 +254,9 @@ pub enum SpecError {
         /// All released names.
         known: Vec<&'static str>,
     },
+    /// `ENGRAMSQL_KERNEL` names no level that can run here.
+    #[error(transparent)]
+    Kernel(#[from] CpuError),
 }
 
 fn list(layers: &[u32]) -> String {
@@ -279,7 +283,8 @@ impl SpecError {
             SpecError::OutputLength { .. }
             | SpecError::MaskLength { .. }
             | SpecError::NoDeadTokens { .. }
-            | SpecError::PackedBoundaries { .. } => ErrorKind::Argument,
+            | SpecError::PackedBoundaries { .. }
+            | SpecError::Kernel(_) => ErrorKind::Argument,
             _ => ErrorKind::Spec,
         }
     }

@@ -7,6 +7,7 @@ use super::qwen_ple::QwenPle;
 use super::{
     Constants, FAMILIES, NgramHash, SpecError, TokenMap, deepseek_v41, engram_demo, engram_peft, longcat, qwen_ple,
 };
+use crate::cpu::Level;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -79,14 +80,18 @@ pub(super) fn derive(
     }
 }
 
-/// The hash of derived constants; `None` where a token map is indispensable and absent.
-pub(super) fn hash(constants: &Constants, token_map: Option<Arc<TokenMap>>) -> Option<Box<dyn NgramHash>> {
+/// The hash of derived constants at one kernel level; `None` where a token map is indispensable and absent.
+pub(super) fn hash(
+    level: Level,
+    constants: &Constants,
+    token_map: Option<Arc<TokenMap>>,
+) -> Option<Box<dyn NgramHash>> {
     let boxed: Box<dyn NgramHash> = match constants.family {
-        "qwen_ple_v1" => Box::new(QwenPle::new(constants, constants.eos?)),
+        "qwen_ple_v1" => Box::new(QwenPle::new(level, constants, constants.eos?)),
         "longcat" => Box::new(Longcat::new(constants, constants.eos?)),
-        "deepseek_v41" => Box::new(Engram::new(constants, constants.pad?, Some(token_map?), false)),
-        "engram_demo" => Box::new(Engram::new(constants, constants.pad?, token_map, false)),
-        _ => Box::new(Engram::new(constants, constants.pad?, token_map, true)),
+        "deepseek_v41" => Box::new(Engram::new(level, constants, constants.pad?, Some(token_map?), false)),
+        "engram_demo" => Box::new(Engram::new(level, constants, constants.pad?, token_map, false)),
+        _ => Box::new(Engram::new(level, constants, constants.pad?, token_map, true)),
     };
     Some(boxed)
 }

@@ -1,6 +1,8 @@
 //! Heads of a table, and the arithmetic from one mixed n-gram to its row ids.
 
 use super::error::SpecError;
+use super::kernels::Wide;
+use crate::cpu::Level;
 
 /// Remainder by a fixed divisor without a division, for any 64-bit dividend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,11 +92,17 @@ pub(super) struct Mixer {
     /// (window positions mixed in before these heads, the heads).
     orders: Vec<(usize, Vec<Bucket>)>,
     heads: usize,
+    wide: Option<Wide>,
 }
+
+/// Tokens from which the kernels for many pay.
+const MANY: usize = 4;
 
 impl Mixer {
     /// Products must stay below 2^63 for every token the caller lets in; then signed and unsigned readings agree.
-    pub(super) fn new(multipliers: &[i64], heads: &Heads) -> Self {
+    ///
+    /// `oldest_first` says in which order the caller's windows lie; [`wide`](Self::wide) takes them newest first.
+    pub(super) fn new(level: Level, multipliers: &[i64], heads: &Heads, oldest_first: bool) -> Self {
         let mut orders: Vec<(usize, Vec<Bucket>)> = Vec::new();
         for (&order, bucket) in heads.orders.iter().zip(Bucket::of(heads)) {
             let order = order as usize;
@@ -103,7 +111,14 @@ impl Mixer {
                 _ => orders.push((order, vec![bucket])),
             }
         }
-        Self { multipliers: multipliers.iter().map(|m| m.unsigned_abs()).collect(), orders, heads: heads.sizes.len() }
+        let multipliers: Vec<u64> = multipliers.iter().map(|m| m.unsigned_abs()).collect();
+        let wide = Wide::new(level, &multipliers, heads, oldest_first);
+        Self { multipliers, orders, heads: heads.sizes.len(), wide }
+    }
+
+    /// What hashes this many tokens faster than [`rows`](Self::rows) one by one, if anything does.
+    pub(super) fn wide(&self, tokens: usize) -> Option<&Wide> {
+        self.wide.as_ref().filter(|_| tokens >= MANY)
     }
 
     /// Window positions: one per multiplier.

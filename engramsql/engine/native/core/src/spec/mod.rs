@@ -12,6 +12,7 @@ mod engram_peft;
 mod error;
 mod family;
 mod heads;
+mod kernels;
 mod longcat;
 mod numpy_rng;
 mod packed;
@@ -30,6 +31,7 @@ pub use released::SpecFile;
 pub use sequence::Sequence;
 pub use token_map::TokenMap;
 
+use crate::cpu;
 use config::MAX_ORDER;
 use family::pick_layer;
 use heads::Heads;
@@ -101,7 +103,8 @@ impl Spec {
     /// `engram_peft` token ids count as compressed already when it is left out.
     ///
     /// # Errors
-    /// An unknown family or layer; a missing, negative, fractional or impossible field; a foreign token map.
+    /// An unknown family or layer; a missing, negative, fractional or impossible field; a foreign token map; an `ENGRAMSQL_KERNEL` that
+    /// names no level that can run.
     pub fn from_config(
         family: &str,
         config: &Value,
@@ -120,7 +123,7 @@ impl Spec {
         token_map: Option<Arc<TokenMap>>,
     ) -> Result<Spec, SpecError> {
         let constants = family::derive(family, config, layer, token_map.as_deref())?;
-        let hash = family::hash(&constants, token_map.clone());
+        let hash = family::hash(cpu::level()?, &constants, token_map.clone());
         let name = released::name_of(&constants).or(name).unwrap_or(constants.family);
         Ok(Spec { inner: Arc::new(Inner { name: name.to_owned(), constants, token_map, hash }) })
     }

@@ -6,8 +6,10 @@
 use super::config::{Config, MAX_ORDER};
 use super::error::SpecError;
 use super::heads::{Heads, Mixer};
+use super::kernels::{TILE, Tile};
 use super::splitmix::{GAMMA, splitmix64};
 use super::{Checked, Constants, NgramHash, Window, primes};
+use crate::cpu::Level;
 
 const MAX_I64: u64 = i64::MAX as u64;
 
@@ -122,8 +124,8 @@ pub(super) struct QwenPle {
 }
 
 impl QwenPle {
-    pub(super) fn new(constants: &Constants, eos: u64) -> Self {
-        Self { mixer: Mixer::new(&constants.multipliers, &constants.heads), eos }
+    pub(super) fn new(level: Level, constants: &Constants, eos: u64) -> Self {
+        Self { mixer: Mixer::new(level, &constants.multipliers, &constants.heads, false), eos }
     }
 
     /// Moves the window one token on. An EOS hides itself from nobody but everything older from its successors.
@@ -146,6 +148,21 @@ impl NgramHash for QwenPle {
         let window = &mut buffer[..self.mixer.window()];
         for &token in seq.history {
             self.push(window, token);
+        }
+        if let Some(wide) = self.mixer.wide(seq.tokens.len()) {
+            let mut tile = Tile::new(window.iter().copied());
+            for (tokens, rows) in seq.tokens.chunks(TILE).zip(out.chunks_mut(TILE * self.mixer.heads())) {
+                let mut before = tile.newest();
+                tile.advance(
+                    self.eos,
+                    tokens.iter().map(|&token| {
+                        let older = std::mem::replace(&mut before, token as u64);
+                        (token as u64, older == self.eos)
+                    }),
+                );
+                wide.rows(&tile, rows);
+            }
+            return;
         }
         for (&token, rows) in seq.tokens.iter().zip(out.chunks_exact_mut(self.mixer.heads())) {
             self.push(window, token);

@@ -81,10 +81,13 @@ impl FileMap {
 #[inline]
 pub(super) fn prefetch(row: &[u8]) {
     #[cfg(target_arch = "x86_64")]
-    for line in row.chunks(64) {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: prefetching needs no valid address, and this one is valid; SSE is part of x86_64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        // SAFETY: prefetching needs no valid address, and these are valid; SSE is part of x86_64.
+        let prefetch = |byte: &u8| unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
+        row.iter().step_by(64).for_each(prefetch);
+        // Rows are not aligned: the last byte may lie one line further.
+        row.last().into_iter().for_each(prefetch);
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = row;

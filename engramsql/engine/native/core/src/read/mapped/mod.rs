@@ -7,18 +7,21 @@ use super::{CodePath, FileWatch, ReadError, ReadPlan, Reader, Row, RowSink, Tall
 use crate::source::{Layout, Part};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Rows whose bytes are located and prefetched together before the first is used; 32 is enough to cover a cache miss
-/// and small enough to stay in registers and L1.
-const GROUP: usize = 32;
+/// Rows that are located, and handed over, together.
+const GROUP: usize = 2;
+/// Groups in the pipeline: the bytes of the last are prefetched while those of the first are used. About 14 rows ahead
+/// cover a cache miss; more rows at once would wait for each other (with 16 and 4 a row took half as long again).
+const GROUPS: usize = 8;
+/// Rows between two looks at the clock.
+const STRETCH: usize = 256;
 
-/// Rows that are announced to the disk ahead of the one that is used, while rows come from there: enough reads
+/// Rows that are announced to the disk ahead of those that are used, while rows come from there: enough reads
 /// outstanding to fill it (192 gave 11-12 us a row where waiting for one page after the other gave 62-106).
 const AHEAD: usize = 192;
-/// A row that takes longer, on average over a group, came from the disk: from memory it takes 0.03 to 0.1 us, from the
-/// fastest disk, all reads announced, about 10.
+/// A row that takes longer, on average over a stretch, came from the disk: from memory it takes 0.03 to 0.1 us, from the
+/// fastest disk, all reads announced, about 7.
 const FROM_DISK: Duration = Duration::from_micros(3);
 
 /// Reads rows through read-only maps of the table's files. Holds no descriptors of the files.
@@ -26,8 +29,6 @@ pub struct MappedReader {
     watch: Arc<FileWatch>,
     maps: Vec<map::FileMap>,
     parts: Vec<Part>,
-    /// Whether the last rows came from the disk. Only decides about hints.
-    cold: AtomicBool,
 }
 
 impl MappedReader {
@@ -46,8 +47,7 @@ impl MappedReader {
                 }
             }
         }
-        // Cold until a group shows otherwise: announcing 32 rows in vain costs less than waiting for one.
-        Ok(MappedReader { watch, maps, parts: layout.parts.clone(), cold: AtomicBool::new(true) })
+        Ok(MappedReader { watch, maps, parts: layout.parts.clone() })
     }
 
     #[inline]
@@ -55,6 +55,88 @@ impl MappedReader {
         let extent = part.extent_of(id);
         let start = (extent.offset + (id - extent.first_row) * part.width() as u64) as usize;
         &self.maps[extent.file].bytes()[start..start + part.width()]
+    }
+
+    /// Asks the disk for the rows of `ids`; results do not depend on it.
+    pub fn announce_rows(&self, ids: &[i64]) {
+        ids.iter().for_each(|&id| self.announce_row(id as u64));
+    }
+
+    /// Points `group` at the rows of `ids`, the first of which is at `position` of its batch, and prefetches them.
+    #[inline]
+    fn locate<'a>(&'a self, group: &mut [Row<'a>; GROUP], ids: &[i64], position: usize) {
+        for ((row, &id), position) in group.iter_mut().zip(ids).zip(position..) {
+            row.position = position;
+            row.values = self.row(&self.parts[0], id as u64);
+            map::prefetch(row.values);
+            if let Some(scales) = self.parts.get(1) {
+                row.scales = self.row(scales, id as u64);
+                map::prefetch(row.scales);
+            }
+        }
+    }
+
+    /// Hands over the rows at `range` of the batch.
+    fn copy(&self, ids: &[i64], range: Range<usize>, sink: &mut dyn RowSink) {
+        let none = Row { position: 0, values: &[], scales: &[] };
+        let mut groups = [[none; GROUP]; GROUPS];
+        let part = |group: usize| {
+            let start = range.end.min(range.start + group * GROUP);
+            start..range.end.min(start + GROUP)
+        };
+        for (index, group) in groups.iter_mut().enumerate().take(GROUPS - 1) {
+            self.locate(group, &ids[part(index)], part(index).start);
+        }
+        for index in 0..range.len().div_ceil(GROUP) {
+            let ahead = index + GROUPS - 1;
+            self.locate(&mut groups[ahead % GROUPS], &ids[part(ahead)], part(ahead).start);
+            sink.take(&groups[index % GROUPS][..part(index).len()]);
+        }
+    }
+
+    /// Reads rows in order as long as they come from memory; how many were read, all of them or up to the first that
+    /// the disk had to be asked for.
+    pub fn read_resident(
+        &self,
+        plan: &ReadPlan<'_>,
+        sink: &mut dyn RowSink,
+        tally: &mut Tally,
+    ) -> Result<usize, ReadError> {
+        let rows = plan.ids().len();
+        let mut done = 0;
+        while done < rows {
+            let started = Instant::now();
+            let end = rows.min(done + STRETCH);
+            self.copy(plan.ids(), done..end, sink);
+            let slow = started.elapsed() > FROM_DISK * (end - done) as u32;
+            done = end;
+            if slow {
+                break;
+            }
+        }
+        self.count(plan, done, tally);
+        self.check_faults(plan)?;
+        Ok(done)
+    }
+
+    /// How many of `sample` rows, spread over the batch, the page cache holds; `None` where the system does not tell.
+    pub fn resident_of(&self, plan: &ReadPlan<'_>, sample: usize) -> Option<usize> {
+        let ids = plan.ids();
+        let part = &self.parts[0];
+        let picks = (0..sample).map(|pick| ids[pick * ids.len() / sample] as u64);
+        picks
+            .map(|id| {
+                let extent = part.extent_of(id);
+                let offset = extent.offset + (id - extent.first_row) * part.width() as u64;
+                let bytes = part.width() as u64;
+                Some(usize::from(self.resident_bytes(extent.file, offset, bytes)? == bytes))
+            })
+            .sum()
+    }
+
+    fn count(&self, plan: &ReadPlan<'_>, rows: usize, tally: &mut Tally) {
+        tally.reads += (rows * self.parts.len()) as u64;
+        tally.bytes_read += rows as u64 * plan.layout().row_bytes() as u64;
     }
 
     /// Asks the disk for every part of row `id`.
@@ -112,34 +194,23 @@ impl Reader for MappedReader {
     }
 
     fn read(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink, tally: &mut Tally) -> Result<(), ReadError> {
-        let mut group = [Row { position: 0, values: &[], scales: &[] }; GROUP];
-        let mut cold = self.cold.load(Ordering::Relaxed);
-        let mut announced = 0;
-        for (index, ids) in plan.ids().chunks(GROUP).enumerate() {
+        let ids = plan.ids();
+        // Cold until a stretch shows otherwise: announcing some rows in vain costs less than waiting for one.
+        let mut cold = true;
+        let (mut done, mut announced) = (0, 0);
+        while done < ids.len() {
             let started = Instant::now();
+            let end = ids.len().min(done + STRETCH);
             if cold {
-                let first = index * GROUP;
-                let end = plan.ids().len().min(first + GROUP + AHEAD);
-                for &id in &plan.ids()[announced.max(first)..end] {
-                    self.announce_row(id as u64);
-                }
-                announced = end;
+                let ahead = ids.len().min(end + AHEAD);
+                self.announce_rows(&ids[announced.max(done)..ahead]);
+                announced = ahead;
             }
-            for ((row, &id), position) in group.iter_mut().zip(ids).zip(index * GROUP..) {
-                row.position = position;
-                row.values = self.row(&self.parts[0], id as u64);
-                map::prefetch(row.values);
-                if let Some(scales) = self.parts.get(1) {
-                    row.scales = self.row(scales, id as u64);
-                    map::prefetch(row.scales);
-                }
-            }
-            sink.take(&group[..ids.len()]);
-            cold = started.elapsed() > FROM_DISK * ids.len() as u32;
+            self.copy(ids, done..end, sink);
+            cold = started.elapsed() > FROM_DISK * (end - done) as u32;
+            done = end;
         }
-        self.cold.store(cold, Ordering::Relaxed);
-        tally.reads += (plan.ids().len() * self.parts.len()) as u64;
-        tally.bytes_read += plan.ids().len() as u64 * plan.layout().row_bytes() as u64;
+        self.count(plan, ids.len(), tally);
         self.check_faults(plan)
     }
 }

@@ -1,0 +1,20 @@
+//! Systems without io_uring: every ring is refused, and readers take the pool of threads.
+
+use super::files::DirectFiles;
+use super::threads::PoolQueue;
+use std::io::{Error, ErrorKind, Result};
+
+/// There is no io_uring to be refused.
+pub(super) fn refusal() -> Option<Error> {
+    Some(Error::from(ErrorKind::Unsupported))
+}
+
+/// Idle rings of one reader: never any.
+#[derive(Default)]
+pub(super) struct Rings;
+
+impl Rings {
+    pub(super) fn lease<'a>(&'a self, _: usize, _: usize, _: &'a DirectFiles) -> Result<PoolQueue<'a>> {
+        Err(Error::from(ErrorKind::Unsupported))
+    }
+}

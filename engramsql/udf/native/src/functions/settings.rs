@@ -1,0 +1,50 @@
+//! `SET engram_ram_budget`, `SET engram_reader`: settings of the engine, which is one per process.
+
+use crate::error::Result;
+use crate::ffi::{Setting, Settings};
+use engram_engine::cache::{RowCache, parse_bytes};
+use engram_engine::catalog::Session;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Bytes that the row cache may hold.
+const RAM_BUDGET: Setting = Setting {
+    name: "engram_ram_budget",
+    description: "memory for rows read from the disk, for example '8GB'; '0' turns the row cache off",
+};
+
+/// The code path that every batch takes.
+const READER: Setting = Setting {
+    name: "engram_reader",
+    description: "how rows are read: auto, mapped, io_uring, pread or sequential; applies to all tables of the process",
+};
+
+/// All settings.
+pub const SETTINGS: [&Setting; 2] = [&RAM_BUDGET, &READER];
+
+/// Values of the settings, in the order of [`SETTINGS`].
+type Values = [Option<String>; 2];
+
+/// Passes on to the engine what a `SET` in the database of `session` has changed since the last time. What Python or
+/// another database of this process set meanwhile stays, until a `SET` changes it.
+pub fn apply(session: &Arc<Session>, settings: &Settings<'_>) -> Result<()> {
+    static APPLIED: Mutex<Vec<(Weak<Session>, Values)>> = Mutex::new(Vec::new());
+    let values = [settings.text(&RAM_BUDGET)?, settings.text(&READER)?];
+    // The list is whole at every moment.
+    let mut applied = APPLIED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = applied.iter().position(|(of, _)| std::ptr::eq(of.as_ptr(), Arc::as_ptr(session)));
+    let known = known.unwrap_or_else(|| {
+        applied.retain(|(of, _)| of.strong_count() > 0);
+        applied.push((Arc::downgrade(session), Values::default()));
+        applied.len() - 1
+    });
+    let [budget, reader] = &mut applied[known].1;
+    if values[0] != *budget {
+        RowCache::global()?.set_budget(values[0].as_deref().map(parse_bytes).transpose()?)?;
+        budget.clone_from(&values[0]);
+    }
+    if values[1] != *reader {
+        engram_engine::settings::set_reader(values[1].as_deref().unwrap_or_default())?;
+        reader.clone_from(&values[1]);
+    }
+    Ok(())
+}
