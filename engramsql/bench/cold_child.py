@@ -9,7 +9,7 @@ from typing import Any
 from engramsql.bench.arrays import aligned
 from engramsql.bench.measure import timed
 from engramsql.bench.peers import fresh_ids, make_peer
-from engramsql.bench.target import Target, code_path
+from engramsql.bench.target import Target, paths_since_now
 from engramsql.engine import Probe
 
 __all__ = ["read_twice"]
@@ -23,8 +23,9 @@ def read_twice(target: Target, reader: str, rows: int) -> dict[str, Any]:
     out = aligned((rows, target.row_bytes), np.uint8)
     if reader == "engramsql":
         table = target.open()
+        paths = paths_since_now(table)
         first = timed(lambda: table.fetch(ids, out=out))
-        path = code_path(table)
+        path = paths()
         again = timed(lambda: table.fetch(ids, out=out))
     elif reader == "probe":
         probe = Probe(target.extents())

@@ -20,11 +20,12 @@ from engramsql.bench.measure import (
 )
 from engramsql.bench.peers import fresh_ids, make_peer
 from engramsql.bench.progress import progress
-from engramsql.bench.target import code_path
-from engramsql.engine import Probe
+from engramsql.bench.target import paths_since_now
+from engramsql.engine import Probe, set_threads
 
 if TYPE_CHECKING:
     from engramsql.bench.target import Target
+    from engramsql.engine import Table
 
 __all__ = ["BATCHES", "bring_in", "limit_loop", "pages_note", "rounds", "run", "warm", "window_note"]
 
@@ -51,10 +52,11 @@ def run(target: Target, batches: list[int] | None, peers: list[str], threads: in
         out = aligned((rows, target.row_bytes), np.uint8)
         contenders = [limit_loop(probe, target, rows, out, count) for count in sorted({1, threads})]
         limits = len(contenders)
-        contenders.append(_ours("fetch", target, rows, table.fetch, out, lambda: code_path(table)))
-        if target.dim is not None:
-            floats = aligned((rows, target.dim), np.float32)
-            contenders.append(_ours("vectors", target, rows, table.vectors, floats, lambda: code_path(table)))
+        floats = aligned((rows, target.dim), np.float32) if target.dim is not None else None
+        for count in sorted({1, threads}):
+            contenders.append(_ours("fetch", target, rows, table, out, count))
+            if floats is not None:
+                contenders.append(_ours("vectors", target, rows, table, floats, count))
         for name, peer in others.items():
             result = Result(f"{name}, {rows} rows", name, "row", rows, code_path=peer.path)
 
@@ -127,9 +129,16 @@ def limit_loop(probe: Probe, target: Target, rows: int, out: Any, threads: int) 
     return Contender(result, prepare, lambda: path[0])
 
 
-def _ours(name: str, target: Target, rows: int, read: Any, out: Any, path: Callable[[], str]) -> Contender:
+def _ours(name: str, target: Target, rows: int, table: Table, out: Any, threads: int) -> Contender:
+    """A method of the table that may use so many threads; small batches use one all the same."""
+    read: Any = getattr(table, name)
+
     def prepare() -> Callable[[], object]:
+        set_threads(threads)
         ids = np.random.default_rng().integers(0, target.hot_rows, rows)
         return lambda: read(ids, out=out)
 
-    return Contender(Result(f"Table.{name}(ids, out=), {rows} rows", "engramsql", "row", rows), prepare, path)
+    at_most = "1 thread" if threads == 1 else f"{threads} threads"
+    result = Result(f"Table.{name}(ids, out=), {at_most}, {rows} rows", "engramsql", "row", rows)
+    result.extra["threads"] = threads
+    return Contender(result, prepare, paths_since_now(table))

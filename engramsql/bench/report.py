@@ -18,7 +18,7 @@ def lines(document: dict[str, Any], sections: list[Section]) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     load = document["load_average"]
     out = [
-        f"machine: {machine['cpu']}, {machine['cores']} cores, {machine['system']}",
+        f"machine: {machine['cpu']}, {machine['cores']} cores, {machine['kernel']} kernels, {machine['system']}",
         f"versions: {versions}",
         f"load average: {load['before'][0]:.2f} before, {load['after'][0]:.2f} after",
         f"table: {table['table']}: {table['rows']} rows x {table['row_bytes']} bytes in {table['shards']} shards",
@@ -82,7 +82,7 @@ def _serving(document: dict[str, Any]) -> list[str]:
             hot = " (hot: says nothing about a cold read)" if line["measurement"] == "hot" else ""
             step = "one decode step" if line["rows"] == budget["heads"] else f"{line['tokens']:g} tokens at once"
             out.append(
-                f"  {verdict}  {line['measurement']}, {step}: {line['us_per_token']:.1f} us per token, "
+                f"  {verdict}  {line['measurement']}, {line['name']}, {step}: {line['us_per_token']:.1f} us per token, "
                 f"slowest {line['highest_us_per_token']:.1f}{hot}"
             )
     if (lead := document.get("lead_time")) is not None:

@@ -18,6 +18,7 @@ from engramsql.bench.options import PEERS
 from engramsql.bench.peers import require_peers
 from engramsql.bench.progress import clear
 from engramsql.bench.target import Target, open_target
+from engramsql.engine import kernel, set_threads
 from engramsql.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"VOID: {void}; nothing is published", file=sys.stderr)
         return VOID_EXIT
     finally:
+        set_threads(None)
         clear()
     print("\n".join(report.lines(document, sections)))
     if options.json is not None:
@@ -94,7 +96,7 @@ def _document(
         "schema": SCHEMA,
         "started": started.isoformat(timespec="seconds"),
         "command": {key: getattr(options, key) for key in ("measurements", "against", "rows", "threads", "repeats")},
-        "machine": machine.description(),
+        "machine": machine.description() | {"kernel": kernel()},
         "versions": machine.versions([PEERS[name] for name in options.against]),
         "load_average": {"before": list(before), "after": list(os.getloadavg())},
         "table": target.record(),

@@ -16,7 +16,8 @@ from engramsql.bench.arrays import aligned
 from engramsql.bench.hot import bring_in, warm, window_note
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
 from engramsql.bench.progress import progress
-from engramsql.bench.target import code_path
+from engramsql.bench.target import paths_since_now
+from engramsql.engine import set_threads
 from engramsql.errors import ReadError
 from engramsql.quoting import literal
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from engramsql.bench.target import Target
-    from engramsql.engine import Table
 
 __all__ = ["ROWS", "run", "statements"]
 
@@ -43,6 +43,7 @@ def run(target: Target, threads: int, repeats: int) -> Section:
     with connect(target.database, read_only=True) as database:
         connection = database.connection
         connection.execute(f"SET threads = {threads}")
+        set_threads(threads)
         table = database.table(target.name)
         warm(table, target)
         native: dict[str, tuple[Any, Any]] = {"row": (table.fetch, aligned((ROWS, target.row_bytes), np.uint8))}
@@ -61,14 +62,14 @@ def run(target: Target, threads: int, repeats: int) -> Section:
             to_arrow = name.startswith("Arrow")
             query = _column(connection, target, statement, to_arrow)
             contenders = [
-                Contender(beside, gather, lambda: code_path(table)),
-                Contender(ours, query, _code_path(connection, table)),
+                Contender(beside, gather, paths_since_now(table)),
+                Contender(ours, query, _paths_since_now(connection)),
             ]
             with in_memory(section, name):
                 results = a_b_b_a(contenders, max(1, repeats // 2))
             ours.ratios["native gather"] = beside.median_us / ours.median_us
             section.results += results
-        section.results += _small(connection, target, table, repeats)
+        section.results += _small(connection, target, repeats)
     for result in section.results:
         if result.name.startswith("Arrow"):
             statement = next(text for name, text, _ in statements(target) if name == result.name)
@@ -113,7 +114,7 @@ def _column(
     return prepare
 
 
-def _small(connection: duckdb.DuckDBPyConnection, target: Target, table: Any, repeats: int) -> list[Result]:
+def _small(connection: duckdb.DuckDBPyConnection, target: Target, repeats: int) -> list[Result]:
     """What a query costs before its first row, and a list given as a parameter."""
     name = literal(target.name)
 
@@ -128,7 +129,7 @@ def _small(connection: duckdb.DuckDBPyConnection, target: Target, table: Any, re
     fetch = f"SELECT * FROM engram_fetch({name}, ?)"
     counted = f"SELECT count(row) FROM engram_fetch({name}, ?)"
     progress("sql: small queries")
-    path = _code_path(connection, table)
+    path = _paths_since_now(connection)
     results = a_b_b_a(
         [
             Contender(Result("SELECT 42", "limit", "query", 1, code_path="DuckDB"), query("SELECT 42", 1)),
@@ -149,26 +150,20 @@ def _small(connection: duckdb.DuckDBPyConnection, target: Target, table: Any, re
     return results
 
 
-def _code_path(connection: duckdb.DuckDBPyConnection, table: Table) -> Callable[[], str]:
-    """Says, when called, by which paths rows have come since now; where SQL keeps no count, the path of the table."""
+def _paths_since_now(connection: duckdb.DuckDBPyConnection) -> Callable[[], str]:
+    """Says, when called, by which code paths rows have come in SQL since now."""
     before = _rows_by_path(connection)
 
-    def path() -> str:
+    def paths() -> str:
         now = _rows_by_path(connection)
-        if before is None or now is None:
-            return code_path(table)
-        return ", ".join(sorted(name for name, rows in now.items() if rows > before.get(name, 0)))
+        return ", ".join(sorted(path for path, rows in now.items() if rows > before.get(path, 0)))
 
-    return path
+    return paths
 
 
-def _rows_by_path(connection: duckdb.DuckDBPyConnection) -> dict[str, int] | None:
-    import duckdb
-
-    try:
-        return dict(connection.execute("SELECT path, sum(rows)::BIGINT FROM engram_stats() GROUP BY path").fetchall())
-    except duckdb.CatalogException:
-        return None
+def _rows_by_path(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    counted = connection.execute("SELECT path, sum(rows)::BIGINT FROM engram_stats() GROUP BY path").fetchall()
+    return dict(counted)
 
 
 def peak_memory(target: Target, statement: str, threads: int) -> dict[str, Any]:

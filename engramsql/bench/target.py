@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from engramsql.engine import Table
 
-__all__ = ["Target", "code_path", "open_target"]
+__all__ = ["Target", "open_target", "paths_since_now"]
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,19 @@ class Target:
         return {"table": self.label, "shards": len(self.shards), "bytes": self.rows * self.row_bytes, **record}
 
 
-def code_path(table: Table) -> str:
-    """The code path that the last reads of the table took; all figures name it by asking here."""
-    return table.reader
+def paths_since_now(table: Table) -> Callable[[], str]:
+    """Says, when called, by which code paths the rows of the table have come since now, and their shares if several."""
+    before = {stats.path: stats.rows for stats in table.stats()}
+
+    def paths() -> str:
+        came = {stats.path: stats.rows - before.get(stats.path, 0) for stats in table.stats()}
+        came = {path: rows for path, rows in came.items() if rows > 0}
+        if len(came) == 1:
+            return next(iter(came))
+        total = sum(came.values())
+        return ", ".join(f"{path} {rows / total:.1%}" for path, rows in sorted(came.items(), key=lambda item: -item[1]))
+
+    return paths
 
 
 @contextmanager

@@ -86,12 +86,27 @@ pub fn decode_rate(decoder: &Decoder, row_bytes: usize, memory: Memory) -> Optio
     let value_bytes = format.value_bytes(dim);
     let elapsed = timed(rounds, || {
         let out = &mut std::hint::black_box(&mut out)[start..start + rows * dim];
-        for (row, out) in source.chunks_exact(row_bytes).zip(out.chunks_exact_mut(dim)) {
-            let (values, scales) = row.split_at(value_bytes);
-            decoder.decode(values, scales, out);
+        let parts = source.chunks_exact(row_bytes).map(|row| row.split_at(value_bytes));
+        match memory {
+            Memory::Cache => {
+                for ((values, scales), out) in parts.zip(out.chunks_exact_mut(dim)) {
+                    decoder.decode(values, scales, out);
+                }
+            }
+            // As a table does for an output that leaves the caches.
+            Memory::Main => {
+                let mut stream = decoder.stream(dim, out);
+                for (position, (values, scales)) in parts.enumerate() {
+                    stream.decode(position, values, scales);
+                }
+            }
         }
     });
-    let path = format!("Decoder::decode, {}, rows of {row_bytes} bytes, {}", format.name(), memory.name());
+    let call = match memory {
+        Memory::Cache => "Decoder::decode",
+        Memory::Main => "Decoder::stream",
+    };
+    let path = format!("{call}, {}, rows of {row_bytes} bytes, {}", format.name(), memory.name());
     Some(reading(elapsed, rounds, rows * dim, path))
 }
 
