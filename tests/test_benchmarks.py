@@ -375,7 +375,9 @@ def test_the_document(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
             assert result["name"] in captured.out
             assert result["role"] in ("engramsql", "limit", "numpy", "arrow")
     fetch = next(
-        r for r in document["measurements"]["hot"]["results"] if r["name"] == "Table.fetch(ids, out=), 16 rows"
+        r
+        for r in document["measurements"]["hot"]["results"]
+        if r["name"] == "Table.fetch(ids, out=), 1 thread, 16 rows"
     )
     assert {"numpy", "arrow"} < set(fetch["ratios"])
     assert any("e_t" in result["name"] for result in document["measurements"]["decode"]["results"])
