@@ -1,8 +1,8 @@
 """Cold: rows that are not in memory. Every read proves itself, or the run is VOID.
 
 Each read runs in a fresh process: the parent drops the files' pages while nothing maps them, the child opens the table,
-reads 16 other rows to have its rings and threads made, reads fresh random rows, and reads the same rows again at once.
-Only the two times say that the first was cold. The probe reads around the page cache, has nothing to be hot in, and is exempt.
+reads 16 other rows to have its rings and threads made, reads fresh random rows, and reads these again at once. Only the
+two times say that the first was cold. The probe reads around the page cache, has nothing to be hot in, and is exempt.
 """
 
 from __future__ import annotations
