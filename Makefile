@@ -51,7 +51,8 @@ reference: $(VENV)/installed ## Write docs/sql.md anew after a change of the SQL
 	mv docs/sql.md.new docs/sql.md
 
 bench: $(VENV)/installed ## Measure on this machine
-	$(BIN)/python -m benchmarks
+	mkdir -p build/benchmarks
+	$(BIN)/engramsql bench all --json build/benchmarks/results.json
 
 clean: ## Remove what was built
 	cargo clean

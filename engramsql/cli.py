@@ -12,6 +12,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
+from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError
 from engramsql.export import FORMATS
 
@@ -262,5 +263,6 @@ COMMANDS = {
     "drop": ("forget a table; its files stay", _build_drop),
     "tables": ("list the tables of a database", _build_tables),
     "check": ("look at headers, sizes, and missing or stray files; read no rows", _build_check),
+    "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),
     "extension-path": ("print the path of the DuckDB extension", _build_extension_path),
 }

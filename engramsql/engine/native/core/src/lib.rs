@@ -15,6 +15,7 @@ pub mod fault;
 pub mod format;
 mod gather;
 mod prefetch;
+pub mod probe;
 mod process;
 mod publish;
 pub mod read;

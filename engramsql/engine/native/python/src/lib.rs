@@ -16,6 +16,7 @@ mod guard;
 mod ids;
 mod lent;
 mod output;
+mod probe;
 mod reading;
 mod session;
 mod spec;
@@ -38,6 +39,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<entries::ViewEntry>()?;
     module.add_class::<entries::ShardInfo>()?;
     module.add_class::<entries::HeadInfo>()?;
+    module.add_class::<probe::Probe>()?;
+    module.add_class::<probe::ProbeReading>()?;
     module.add_class::<reading::PathStats>()?;
     module.add_class::<reading::CacheUsage>()?;
     module.add_class::<reading::Prefetch>()?;
@@ -48,6 +51,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(reading::set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(reading::kernel, module)?)?;
     module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
+    module.add_function(wrap_pyfunction!(probe::probe_rate, module)?)?;
     module.add_function(wrap_pyfunction!(session::default_name, module)?)?;
     module.add_function(wrap_pyfunction!(session::stray_files, module)?)?;
     module.add_function(wrap_pyfunction!(spec::token_map, module)?)?;

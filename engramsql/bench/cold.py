@@ -1,0 +1,98 @@
+"""Cold: rows that are not in memory. Every read proves itself, or the run is VOID.
+
+Each read runs in a fresh process: the parent drops the files' pages while nothing maps them, the child opens the table,
+reads 16 other rows to have its rings and threads made, reads fresh random rows, and reads these again at once. Only the
+two times say that the first was cold. The probe reads around the page cache, has nothing to be hot in, and is exempt.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from engramsql.bench.measure import Result, Section, Void, drop_pages, is_cold
+from engramsql.bench.progress import progress
+from engramsql.errors import ReadError
+
+if TYPE_CHECKING:
+    from engramsql.bench.target import Target
+
+__all__ = ["BATCHES", "PROBE", "run"]
+
+BATCHES = (16, 48, 256, 8192, 65536, 1_000_000)
+PROBE = "limit: single sectors"
+# A batch of more of the table than this takes about as long as reading all of it, and whoever is slow when hot cannot
+# show that it was cold (engramdb, 10 % of the rows: 2.4 us per row against 0.5).
+_DENSE = 0.05
+
+
+def run(target: Target, batches: list[int] | None, peers: list[str], repeats: int) -> Section:
+    """engramsql, the probe and the peers, A B B A per batch size. Peers sit dense batches out that nobody asked for.
+
+    Raises:
+        Void: If a read did not prove itself cold.
+    """
+    section = Section("cold", "cold: first read after the pages were dropped, each in a process of its own")
+    section.notes.append(
+        "each read was at least 5x or 2 us per row slower than the same read again; the limit reads around the page "
+        "cache (O_DIRECT), has nothing to be hot in, and is exempt"
+    )
+    for rows in batches or BATCHES:
+        present = peers
+        if batches is None and peers and rows > _DENSE * target.rows:
+            present = []
+            share = f"{rows / target.rows:.0%} of the table"
+            section.notes.append(f"{rows} rows are {share}, so without peers; ask for them with --rows")
+        results = {
+            "engramsql": Result(f"Table.fetch, {rows} rows", "engramsql", "row", rows),
+            "probe": Result(f"{PROBE}, {rows} rows", "limit", "row", rows),
+            **{peer: Result(f"{peer}, {rows} rows", peer, "row", rows) for peer in present},
+        }
+        paths: dict[str, set[str]] = {reader: set() for reader in results}
+        for done in range(_rounds(repeats, rows)):
+            for reader in (*results, *reversed(results)):
+                progress(f"cold: {rows} rows, round {done + 1} of {_rounds(repeats, rows)}, {reader}")
+                answer = _read(target, reader, rows)
+                result = results[reader]
+                result.seconds.append(answer["first"])
+                result.extra.setdefault("again_us", []).append(answer["again"] / rows * 1e6)
+                paths[reader].add(answer["path"])
+        for reader, result in results.items():
+            result.code_path = "; ".join(sorted(paths[reader]))
+            result.extra["proved_cold"] = "exempt: O_DIRECT" if reader == "probe" else "every read"
+        ours = results["engramsql"]
+        ours.compare(result for reader, result in results.items() if reader != "engramsql")
+        section.results += results.values()
+    return section
+
+
+def _rounds(repeats: int, rows: int) -> int:
+    """A small batch takes a millisecond, so one read says little; a million rows take many seconds."""
+    return repeats if rows < 1000 else max(1, repeats // 2) if rows < 500_000 else max(1, repeats // 4)
+
+
+def _read(target: Target, reader: str, rows: int) -> dict[str, Any]:
+    """One proven read of a fresh process."""
+    drop_pages(target.files())
+    question = json.dumps({"target": asdict(target), "reader": reader, "rows": rows})
+    done = subprocess.run(
+        [sys.executable, "-m", "engramsql.bench.cold_child"],
+        input=question,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise ReadError(f"the cold read of {rows} rows by {reader} failed: {lines[-1]}")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    first, again = answer["first"], answer["again"]
+    if reader != "probe" and not is_cold(first, again, rows):
+        raise Void(
+            f"{reader}, {rows} rows: first read {first / rows * 1e6:.2f} us/row, the same again "
+            f"{again / rows * 1e6:.2f} us/row; the first was not cold, or the second not hot"
+        )
+    return answer

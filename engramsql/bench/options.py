@@ -1,0 +1,120 @@
+"""The arguments of ``engramsql bench``. Imports nothing heavy: ``--help`` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+
+__all__ = ["MEASUREMENTS", "PEERS", "build"]
+
+# In the order they run: cold first, while nothing else has mapped or warmed the files.
+MEASUREMENTS = {
+    "cold": "fetch of rows that are not in memory, each in a process of its own",
+    "limits": "what the disk and memory of this machine can do",
+    "hot": "fetch and vectors of rows in memory",
+    "hash": "tokens to row ids",
+    "decode": "bytes to float32, tokens to e_t",
+    "sql": "the SQL functions beside the native gather",
+}
+# Name to the pip package.
+PEERS = {"engramdb": "engramdb-python", "torch": "torch", "numpy": "numpy", "arrow": "pyarrow"}
+
+
+def build(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments and the function that runs them."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    width = max(map(len, MEASUREMENTS))
+    lines = [f"  {name:<{width}}  {what}" for name, what in MEASUREMENTS.items()]
+    parser.epilog = "\n".join(
+        ["measurements:", *lines, "exit code 3: a cold read did not prove itself; nothing is published"]
+    )
+    parser.usage = "engramsql bench [MEASUREMENT[,...]|all] [TABLE] [options]"
+    parser.add_argument("words", nargs="*", metavar="MEASUREMENT TABLE", help=argparse.SUPPRESS)
+    parser.add_argument("--db", metavar="DB", help="database directory; TABLE is then a name in it")
+    parser.add_argument(
+        "--against",
+        metavar="PEER",
+        action="append",
+        default=[],
+        choices=tuple(PEERS),
+        help="measure a peer too: %(choices)s; may be repeated",
+    )
+    parser.add_argument("--rows", metavar="N,...", type=_counts, help="batch sizes of hot and cold")
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        type=_count,
+        default=min(2, os.cpu_count() or 1),
+        help="most threads of SQL and of the limit loops (%(default)s)",
+    )
+    parser.add_argument(
+        "--repeats", metavar="N", type=_count, default=7, help="rounds per figure; small batches get more (%(default)s)"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write every sample too")
+    parser.add_argument("--budget-us", metavar="US", type=_positive, help="time that the rows of one token may take")
+    parser.add_argument("--layer-us", metavar="US", type=_positive, help="time that one layer of the model takes")
+    parser.add_argument(
+        "--layer", metavar="L", type=_layer, help="layer that needs the rows (0-based), with --layer-us"
+    )
+    parser.add_argument(
+        "--dir",
+        metavar="D",
+        default=os.path.join("build", "benchmarks"),
+        help="where the test table is kept if no TABLE is given (%(default)s)",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    options.measurements, options.table = _split(options.words, parser)
+    if (options.layer_us is None) != (options.layer is None):
+        parser.error("--layer-us and --layer belong together: how long a layer takes, and which layer needs the rows")
+    if "cold" not in options.measurements and (options.budget_us or options.layer_us):
+        parser.error("a hot figure is no budget for a cold read; measure cold (or all) with --budget-us and --layer-us")
+    if options.against and not {"hot", "cold", "hash"} & set(options.measurements):
+        parser.error("--against belongs to hot, cold and hash; the others have no peers")
+    from engramsql.bench.run import run
+
+    return run(options)
+
+
+def _split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], str | None]:
+    """Measurements, in the order they run, and the table: the first word may name measurements, the last the table."""
+    chosen, table = list(MEASUREMENTS), None
+    if words:
+        named = words[0].split(",")
+        if words[0] == "all" or set(named) <= MEASUREMENTS.keys():
+            chosen = [name for name in MEASUREMENTS if words[0] == "all" or name in named]
+            words = words[1:]
+        elif len(words) > 1 or "," in words[0]:
+            parser.error(f"no measurement '{words[0]}'; choose from all, {', '.join(MEASUREMENTS)}")
+    if len(words) > 1:
+        parser.error(f"unexpected '{words[1]}'; give measurements with commas, then one table")
+    if words:
+        table = words[0]
+    return chosen, table
+
+
+def _count(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"'{text}' is no positive number")
+
+
+def _counts(text: str) -> list[int]:
+    return sorted({_count(part) for part in text.split(",")})
+
+
+def _layer(text: str) -> int:
+    return 0 if text == "0" else _count(text)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isfinite(value) and value > 0:
+        return value
+    raise argparse.ArgumentTypeError(f"'{text}' is no positive number of microseconds")

@@ -1,0 +1,126 @@
+"""One run: the measurements asked for, in one order, published together or not at all."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engramsql.bench import machine, report
+from engramsql.bench.budget import lead_time, per_token
+from engramsql.bench.measure import Section, Void
+from engramsql.bench.options import PEERS
+from engramsql.bench.peers import require_peers
+from engramsql.bench.progress import clear
+from engramsql.bench.target import Target, open_target
+from engramsql.engine import kernel, set_threads
+from engramsql.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["SCHEMA", "run"]
+
+SCHEMA = 1
+"""Version of the JSON document; see docs/performance.md."""
+VOID_EXIT = 3
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measures, prints, writes JSON if asked to.
+
+    Returns:
+        0, or 3 if a read did not prove itself: nothing is printed on stdout or written then.
+    """
+    require_peers(options.against)
+    if options.json is not None and not Path(options.json).absolute().parent.is_dir():
+        raise ArgumentError(f"cannot write '{options.json}': its directory does not exist")
+    before, started = os.getloadavg(), dt.datetime.now(dt.timezone.utc)
+    try:
+        with open_target(options) as target:
+            if (options.budget_us or options.layer_us) and not target.heads:
+                raise ArgumentError(
+                    f"{target.label} has no hash spec, so a token's rows are not known; register it with a spec"
+                )
+            sections = [_measure(name, target, options) for name in options.measurements]
+            document = _document(options, target, sections, before, started)
+    except Void as void:
+        clear()
+        print(f"VOID: {void}; nothing is published", file=sys.stderr)
+        return VOID_EXIT
+    finally:
+        set_threads(None)
+        clear()
+    print("\n".join(report.lines(document, sections)))
+    if options.json is not None:
+        _write(Path(options.json), document)
+    return 0
+
+
+def _measure(name: str, target: Target, options: argparse.Namespace) -> Section:
+    """One measurement; its module is imported only now."""
+    module: Any = importlib.import_module(f"engramsql.bench.{_MODULES.get(name, name)}")
+    peers, repeats, threads = list(dict.fromkeys(options.against)), options.repeats, options.threads
+    if name in ("cold", "hot"):
+        batches = options.rows
+        if target.heads and target.heads not in (batches or module.BATCHES) and (options.budget_us or options.layer_us):
+            # A decode step is judged by a batch of its own size.
+            batches = sorted({target.heads, *(batches or module.BATCHES)})
+        arguments = (batches, peers, repeats) if name == "cold" else (batches, peers, threads, repeats)
+        section: Section = module.run(target, *arguments)
+    elif name == "hash":
+        section = module.run(target, peers, repeats)
+    elif name == "decode":
+        section = module.run(target, repeats)
+    else:
+        section = module.run(target, threads, repeats)
+    return section
+
+
+_MODULES = {"hash": "hashing", "decode": "decoding"}
+
+
+def _document(
+    options: argparse.Namespace,
+    target: Target,
+    sections: list[Section],
+    before: tuple[float, float, float],
+    started: dt.datetime,
+) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "started": started.isoformat(timespec="seconds"),
+        "command": {key: getattr(options, key) for key in ("measurements", "against", "rows", "threads", "repeats")},
+        "machine": machine.description() | {"kernel": kernel()},
+        "versions": machine.versions([PEERS[name] for name in options.against]),
+        "load_average": {"before": list(before), "after": list(os.getloadavg())},
+        "table": target.record(),
+        "measurements": {section.name: section.record() for section in sections},
+    }
+    by_name = {section.name: section for section in sections}
+    if options.budget_us:
+        judged = [by_name[name] for name in ("cold", "hot") if name in by_name]
+        lines = [line for section in judged for line in per_token(section, target.heads, options.budget_us)]
+        document["budget"] = {"budget_us": options.budget_us, "heads": target.heads, "per_token": lines}
+    if options.layer_us:
+        document["lead_time"] = lead_time(by_name["cold"], target.heads, options.layer_us, options.layer)
+    return document
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+        os.chmod(partial, 0o644)
+        os.replace(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise
