@@ -113,7 +113,7 @@ impl Readers {
     }
 
     /// Reads every row of `plan` into `sink`; on an error none may be used.
-    pub fn read(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
+    pub fn read<S: RowSink>(&self, plan: &ReadPlan<'_>, sink: &mut S) -> Result<(), ReadError> {
         self.watched(plan, || match self.forced_path() {
             Some(path) => self.read_by(path, plan, sink),
             None => self.read_chosen(plan, sink),
@@ -194,7 +194,7 @@ impl Readers {
         Ok(())
     }
 
-    fn read_chosen(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
+    fn read_chosen<S: RowSink>(&self, plan: &ReadPlan<'_>, sink: &mut S) -> Result<(), ReadError> {
         let mut first = 0;
         // Somebody who set a budget wants rows where no other program's files can drive them out.
         if self.resident.load(Ordering::Relaxed) && !self.cache.budget_is_explicit() {
@@ -273,7 +273,7 @@ impl Readers {
     fn choose(&self, plan: &ReadPlan<'_>) -> CodePath {
         let rows = plan.ids().len();
         let sample = if rows < SMALL_BATCH { SMALL_SAMPLE } else { SAMPLE }.min(rows);
-        let resident = self.mapped.resident_of(plan, sample);
+        let resident = self.mapped.resident_of(plan.ids(), sample);
         self.resident.store(resident == Some(sample), Ordering::Relaxed);
         self.in_memory.store(resident == Some(sample), Ordering::Relaxed);
         // Where the system does not tell, the map finds out.

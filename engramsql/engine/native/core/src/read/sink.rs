@@ -18,6 +18,7 @@ pub trait RowSink {
 }
 
 impl<F: FnMut(Row<'_>)> RowSink for F {
+    #[inline(always)]
     fn take(&mut self, rows: &[Row<'_>]) {
         rows.iter().for_each(|row| self(*row));
     }

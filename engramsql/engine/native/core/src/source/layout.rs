@@ -25,6 +25,8 @@ pub struct Part {
     extents: Vec<Extent>,
     /// Rows of every extent but a shorter last one; 0 if they differ.
     stride: u64,
+    /// 2^64 / `stride`, rounded up, where a product with it finds the extent of every row; else 0.
+    reciprocal: u64,
 }
 
 impl Part {
@@ -39,7 +41,12 @@ impl Part {
                 if even { first.rows } else { 0 }
             }
         };
-        Part { width, extents, stride }
+        let rows = extents.last().map_or(0, |last| last.first_row + last.rows);
+        // Rounding adds less than `stride` to 2^64, and so less than rows * stride / 2^64 / stride < 1 / stride to a quotient:
+        // too little to reach the next whole number.
+        let exact = stride > 1 && rows.checked_mul(stride).is_some();
+        let reciprocal = if exact { u64::MAX / stride + 1 } else { 0 };
+        Part { width, extents, stride, reciprocal }
     }
 
     /// Bytes per row in this part.
@@ -53,14 +60,15 @@ impl Part {
     }
 
     /// The extent that holds row `id`, which is in range.
-    #[inline]
+    #[inline(always)]
     pub fn extent_of(&self, id: u64) -> &Extent {
-        let index = match self.extents.len() {
-            1 => 0,
-            _ => match id.checked_div(self.stride) {
+        let index = match (self.extents.len(), self.reciprocal) {
+            (1, _) => 0,
+            (_, 0) => match id.checked_div(self.stride) {
                 Some(index) => index as usize,
                 None => self.extents.partition_point(|extent| extent.first_row <= id) - 1,
             },
+            (_, reciprocal) => ((u128::from(id) * u128::from(reciprocal)) >> 64) as usize,
         };
         &self.extents[index]
     }
@@ -136,5 +144,27 @@ impl LayoutBuilder {
         let parts: Vec<Part> = self.parts.into_iter().map(|(width, extents)| Part::new(width, extents)).collect();
         let rows = parts.first().and_then(|part| part.extents().last()).map_or(0, |last| last.first_row + last.rows);
         Layout { files: self.files, rows, parts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_found_in_its_extent() {
+        // Extents of equal size, few and many rows, and more rows than the product can tell apart.
+        for (rows, count) in [(1, 3), (2, 5), (3, 7), (2_500_012, 128), ((1 << 32) - 5, 3), (1 << 40, 4)] {
+            let extents = (0..count)
+                .map(|shard| Extent { shard, file: 0, first_row: u64::from(shard) * rows, rows, offset: 0 })
+                .collect();
+            let part = Part::new(1, extents);
+            for shard in 0..count {
+                let first = u64::from(shard) * rows;
+                for id in [first, first + rows / 3, first + rows - 1] {
+                    assert_eq!(part.extent_of(id).shard, shard, "row {id} of {count} x {rows}");
+                }
+            }
+        }
     }
 }

@@ -9,11 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Rows that are located, and handed over, together.
-const GROUP: usize = 8;
-/// Groups in the pipeline: the rows of the last are prefetched while those of the first are used. About 32 rows ahead
-/// cover the time that a row's address takes to translate and its first line to arrive.
-const GROUPS: usize = 5;
+/// Rows between the one that is located and prefetched and the one that is used: enough to cover a cache miss.
+const PREFETCHED: usize = 16;
 /// Rows between two looks at the clock.
 const STRETCH: usize = 256;
 
@@ -23,6 +20,9 @@ const AHEAD: usize = 192;
 /// A row that takes longer, on average over a stretch, came from the disk: from memory it takes 0.03 to 0.1 us, from the
 /// fastest disk, all reads announced, about 7.
 const FROM_DISK: Duration = Duration::from_micros(3);
+
+/// Rows whose residency is asked for when the clock says that the rows before them came from the disk.
+const SUSPECTED: usize = 8;
 
 /// Reads rows through read-only maps of the table's files. Holds no descriptors of the files.
 pub struct MappedReader {
@@ -50,7 +50,7 @@ impl MappedReader {
         Ok(MappedReader { watch, maps, parts: layout.parts.clone() })
     }
 
-    #[inline]
+    #[inline(always)]
     fn row(&self, part: &Part, id: u64) -> &[u8] {
         let extent = part.extent_of(id);
         let start = (extent.offset + (id - extent.first_row) * part.width() as u64) as usize;
@@ -62,66 +62,84 @@ impl MappedReader {
         ids.iter().for_each(|&id| self.announce_row(id as u64));
     }
 
-    /// Points `group` at the rows of `ids`, the first of which is at `position` of its batch, and prefetches them.
+    /// Hands over the rows of `ids` in order, one by one: with a sink that is known here, nothing but an address, a prefetch
+    /// and the sink's own work is left of a row. Asks `go_on` before the first row and after every [`STRETCH`], with the
+    /// number of rows done, and returns that number when it says no or all are done.
     #[inline]
-    fn locate<'a>(&'a self, group: &mut [Row<'a>; GROUP], ids: &[i64], position: usize) {
-        for ((row, &id), position) in group.iter_mut().zip(ids).zip(position..) {
-            row.position = position;
-            row.values = self.row(&self.parts[0], id as u64);
-            map::prefetch(row.values);
-            if let Some(scales) = self.parts.get(1) {
-                row.scales = self.row(scales, id as u64);
-                map::prefetch(row.scales);
+    fn copy<S: RowSink + ?Sized>(&self, ids: &[i64], sink: &mut S, go_on: impl FnMut(usize) -> bool) -> usize {
+        match &self.parts[..] {
+            [part] => self.copy_parts(ids, sink, go_on, part, |_| &[]),
+            [values, scales, ..] => self.copy_parts(ids, sink, go_on, values, |id| self.row(scales, id)),
+            [] => 0,
+        }
+    }
+
+    #[inline(always)]
+    fn copy_parts<'a, S: RowSink + ?Sized>(
+        &'a self,
+        ids: &[i64],
+        sink: &mut S,
+        mut go_on: impl FnMut(usize) -> bool,
+        part: &'a Part,
+        scales: impl Fn(u64) -> &'a [u8],
+    ) -> usize {
+        let mut ahead = [Row { position: 0, values: &[], scales: &[] }; PREFETCHED];
+        for (position, slot) in ahead.iter_mut().enumerate().take(ids.len()) {
+            *slot = self.locate(ids, position, part, &scales);
+        }
+        for position in 0..ids.len() {
+            if position % STRETCH == 0 && !go_on(position) {
+                return position;
             }
+            let slot = &mut ahead[position % PREFETCHED];
+            let row = *slot;
+            if position + PREFETCHED < ids.len() {
+                *slot = self.locate(ids, position + PREFETCHED, part, &scales);
+            }
+            sink.take(&[row]);
         }
+        ids.len()
     }
 
-    /// Hands over the rows at `range` of the batch.
-    fn copy(&self, ids: &[i64], range: Range<usize>, sink: &mut dyn RowSink) {
-        let none = Row { position: 0, values: &[], scales: &[] };
-        let mut groups = [[none; GROUP]; GROUPS];
-        let part = |group: usize| {
-            let start = range.end.min(range.start + group * GROUP);
-            start..range.end.min(start + GROUP)
-        };
-        for (index, group) in groups.iter_mut().enumerate().take(GROUPS - 1) {
-            self.locate(group, &ids[part(index)], part(index).start);
-        }
-        for index in 0..range.len().div_ceil(GROUP) {
-            let ahead = index + GROUPS - 1;
-            self.locate(&mut groups[ahead % GROUPS], &ids[part(ahead)], part(ahead).start);
-            sink.take(&groups[index % GROUPS][..part(index).len()]);
-        }
+    /// The row at `position`, prefetched.
+    #[inline(always)]
+    fn locate<'a>(
+        &'a self,
+        ids: &[i64],
+        position: usize,
+        part: &'a Part,
+        scales: &impl Fn(u64) -> &'a [u8],
+    ) -> Row<'a> {
+        let id = ids[position] as u64;
+        let row = Row { position, values: self.row(part, id), scales: scales(id) };
+        map::prefetch(row.values);
+        map::prefetch(row.scales);
+        row
     }
 
-    /// Reads rows in order as long as they come from memory; how many were read, all of them or up to the first that
+    /// Reads rows in order as long as they come from memory; how many were read, all of them or some up to the first that
     /// the disk had to be asked for.
-    pub fn read_resident(
+    pub fn read_resident<S: RowSink + ?Sized>(
         &self,
         plan: &ReadPlan<'_>,
-        sink: &mut dyn RowSink,
+        sink: &mut S,
         tally: &mut Tally,
     ) -> Result<usize, ReadError> {
-        let rows = plan.ids().len();
-        let mut done = 0;
-        while done < rows {
-            let started = Instant::now();
-            let end = rows.min(done + STRETCH);
-            self.copy(plan.ids(), done..end, sink);
-            let slow = started.elapsed() > FROM_DISK * (end - done) as u32;
-            done = end;
-            if slow {
-                break;
-            }
-        }
+        let mut clock = Stopwatch::new();
+        let done = self.copy(plan.ids(), sink, |done| {
+            // A thread that had to wait for the processor is slow too.
+            !clock.was_slow(done) || self.resident_of(&plan.ids()[done..], SUSPECTED) == Some(SUSPECTED)
+        });
         self.count(plan, done, tally);
         self.check_faults(plan)?;
         Ok(done)
     }
 
-    /// How many of `sample` rows, spread over the batch, the page cache holds; `None` where the system does not tell.
-    pub fn resident_of(&self, plan: &ReadPlan<'_>, sample: usize) -> Option<usize> {
-        let ids = plan.ids();
+    /// How many of `sample` rows, spread over `ids`, the page cache holds; `None` where the system does not tell.
+    pub fn resident_of(&self, ids: &[i64], sample: usize) -> Option<usize> {
+        if ids.is_empty() {
+            return Some(sample);
+        }
         let part = &self.parts[0];
         let picks = (0..sample).map(|pick| ids[pick * ids.len() / sample] as u64);
         picks
@@ -195,22 +213,39 @@ impl Reader for MappedReader {
 
     fn read(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink, tally: &mut Tally) -> Result<(), ReadError> {
         let ids = plan.ids();
-        // Cold until a stretch shows otherwise: announcing some rows in vain costs less than waiting for one.
-        let mut cold = true;
-        let (mut done, mut announced) = (0, 0);
-        while done < ids.len() {
-            let started = Instant::now();
-            let end = ids.len().min(done + STRETCH);
-            if cold {
-                let ahead = ids.len().min(end + AHEAD);
-                self.announce_rows(&ids[announced.max(done)..ahead]);
-                announced = ahead;
+        let mut clock = Stopwatch::new();
+        let mut announced = 0;
+        self.copy(ids, sink, |done| {
+            // Cold until a stretch shows otherwise: announcing some rows in vain costs less than waiting for one.
+            if done == 0 || clock.was_slow(done) {
+                let until = ids.len().min(done + STRETCH + AHEAD);
+                self.announce_rows(&ids[announced.max(done)..until]);
+                announced = until;
             }
-            self.copy(ids, done..end, sink);
-            cold = started.elapsed() > FROM_DISK * (end - done) as u32;
-            done = end;
-        }
+            true
+        });
         self.count(plan, ids.len(), tally);
         self.check_faults(plan)
+    }
+}
+
+/// Tells rows from memory and rows from the disk apart by their time.
+struct Stopwatch {
+    since: Instant,
+    done: usize,
+}
+
+impl Stopwatch {
+    fn new() -> Stopwatch {
+        Stopwatch { since: Instant::now(), done: 0 }
+    }
+
+    /// Whether the rows since the last call, up to `done`, came from the disk; no for none.
+    fn was_slow(&mut self, done: usize) -> bool {
+        let now = Instant::now();
+        let slow = now - self.since > FROM_DISK * (done - self.done) as u32;
+        let any = done > self.done;
+        (self.since, self.done) = (now, done);
+        slow && any
     }
 }
