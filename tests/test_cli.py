@@ -42,7 +42,7 @@ def test_version_and_help():
     assert "commands" in out("--help")
 
 
-@pytest.mark.parametrize("command", ["demo", "register", "drop", "tables", "check", "extension-path"])
+@pytest.mark.parametrize("command", ["demo", "register", "drop", "tables", "check", "warm", "extension-path"])
 def test_every_command_has_help(command: str):
     assert f"engramsql {command}" in out(command, "--help")
     assert command in out("--help")
