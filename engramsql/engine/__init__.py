@@ -2,9 +2,9 @@
 
 What may be asked of it: a Session (the catalog of a database directory), a Table (rows and vectors as NumPy arrays), a
 Spec (hash constants and row ids), ``decode`` for bytes in memory, ``token_map`` of a tokenizer, ``default_name`` and
-``stray_files`` of a source, ``register_static`` for the SQL functions that the module holds, the settings of the engine (``set_ram_budget``,
-``set_reader``, ``set_threads``) and what it says of itself (``cache_usage``, ``kernel``, ``threads``), and the records
-they hand out.
+``stray_files`` of a source, ``register_static`` for the SQL functions that the module holds, the settings of the engine
+(``set_ram_budget``, ``set_reader``, ``set_threads``) and what it says of itself (``cache_usage``, ``kernel``,
+``threads``), and the records they hand out.
 """
 
 from __future__ import annotations

@@ -1,0 +1,73 @@
+"""Runs the suite once per reader and once per kernel level of this machine: ``python tests/paths.py [--quick]``.
+
+Stops at the first failure; the summary at the end says what ran, for how long, and what is not available here.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+READERS = ["mapped", "io_uring", "pread", "sequential"]
+KERNELS = ["portable", "neon", "avx2", "avx512"]
+
+# What a reader or a kernel can get wrong, in seconds instead of minutes.
+QUICK = {
+    "reader": [
+        "test_golden_tables.py",
+        "test_extension_fetch.py",
+        "test_faults_runtime.py",
+        "test_faults_open_files.py",
+    ],
+    "kernel": ["test_golden_decode.py", "test_golden_qwen.py", "test_golden_engram.py", "test_golden_tables.py"],
+}
+
+
+def refusal(option: str, name: str) -> str | None:
+    """Why this machine lacks the reader or kernel, or None if it has it."""
+    code = """
+import sys
+import engramsql
+with engramsql.connect(sys.argv[1]) as db:
+    db.table("ple").fetch([0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(TESTS / "golden" / "ckpt_qwen4_exp_fp8")],
+        env={**os.environ, f"ENGRAMSQL_{option.upper()}": name},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return None if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
+
+
+def run(option: str, name: str, files: list[str]) -> str:
+    """Runs ``files`` of the suite (all if empty) on one reader or kernel; a failure ends this program."""
+    print(f"=== --{option} {name}", flush=True)
+    started = time.perf_counter()
+    words = [sys.executable, "-m", "pytest", "-q", f"--{option}", name, *(str(TESTS / file) for file in files)]
+    done = subprocess.run(words, cwd=TESTS.parent, check=False)
+    seconds = f"{time.perf_counter() - started:.0f} s"
+    return f"passed in {seconds}" if done.returncode == 0 else f"FAILED after {seconds} (exit code {done.returncode})"
+
+
+def main(quick: bool) -> int:
+    """Everything in turn; the exit code."""
+    summary = []
+    code = 0
+    for option, name in [*(("reader", name) for name in READERS), *(("kernel", name) for name in KERNELS)]:
+        why = refusal(option, name)
+        # The quick run leaves out what the suite takes by itself: rows in memory by the map, the fastest kernel.
+        outcome = f"not here: {why}" if why else run(option, name, QUICK[option] if quick else [])
+        summary.append(f"{option} {name}: {outcome}")
+        if outcome.startswith("FAILED"):
+            code = 1
+            break
+    print("\n".join(["=== summary", *summary]))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main("--quick" in sys.argv[1:]))
