@@ -139,7 +139,9 @@ print(path("SELECT 1"), path("SET engram_reader = 'pread'"), path("RESET engram_
 @pytest.mark.parametrize("route", ["python", "sql"])
 def test_what_is_set_before_the_first_table_opens_stays(tmp_path: Path, route: str) -> None:
     """The environment speaks first, however late it is looked at."""
-    make_store(tmp_path, manifest=True)
+    make_store(tmp_path / "store", manifest=True)
+    with engramsql.connect(tmp_path / "db") as db:
+        db.register("rows", tmp_path / "store")
     code = """
 import sys, engramsql
 from engramsql.engine import set_reader
@@ -153,7 +155,7 @@ else:
     db.sql("SELECT engram_row('rows', 1)").fetchall()
     print([path for (path,) in db.sql("SELECT path FROM engram_stats()").fetchall()])
 """
-    done = run_python(code, args=[str(tmp_path), route], env={"ENGRAMSQL_READER": "sequential"})
+    done = run_python(code, args=[str(tmp_path / "db"), route], env={"ENGRAMSQL_READER": "sequential"})
     assert done.stdout == "['pread']\n"
 
 
