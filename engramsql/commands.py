@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import signal
@@ -10,7 +11,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from engramsql import script
 from engramsql._directory import CATALOG_FILE, is_database
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["check", "drop", "register", "require", "run_script"]
+__all__ = ["check", "drop", "output", "register", "require", "run_script"]
 
 # How long a wait lasts before Ctrl-C is looked for.
 _STEP_SECONDS = 0.05
@@ -51,7 +52,7 @@ def run_script(
         connection = database.connection
         # A script has no Python variables; ours are not its tables.
         connection.execute("SET python_enable_replacements = false")
-        sink = sys.stdout.buffer
+        sink = output()
 
         def show(relation: duckdb.DuckDBPyRelation) -> None:
             write(relation, format, sink)
@@ -60,6 +61,16 @@ def run_script(
         _interruptible(connection, lambda: script.run(database, text, show))
         if database.directory is not None and "create" in text.lower():
             _warn_of_lost(database)
+
+
+def output() -> IO[bytes]:
+    """Where results go: stdout, which takes all that is written.
+
+    With PYTHONUNBUFFERED it would be the bare file, whose ``write`` may take a part only: a pipe's does when a signal
+    comes.
+    """
+    stream: IO[bytes] = sys.stdout.buffer
+    return open(stream.fileno(), "wb", closefd=False) if isinstance(stream, io.RawIOBase) else stream
 
 
 def require(path: str) -> None:
