@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import venv
@@ -30,8 +31,11 @@ def oldest_python() -> Path:
 
 def run_oldest(code: str, *args: str) -> str:
     """Runs ``code`` there and returns its output."""
+    # Unbuffered, print() loses what one write to a pipe does not take.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(
-        [str(oldest_python()), "-c", code, *args], capture_output=True, text=True, timeout=120, check=False
-    )
+        [str(oldest_python()), "-c", code, *args],
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
