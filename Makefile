@@ -10,7 +10,7 @@ COMPILED := $(call tracked,pyproject.toml Cargo.toml Cargo.lock build_backend ca
 PACKAGED := $(COMPILED) $(call tracked,README.md LICENSE engramsql)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint format typing rust python docs reference bench clean
+.PHONY: help demo install test lint format typing rust python paths docs reference bench clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ rust: ## Tests of the crates
 python: $(VENV)/test-tools dist/built ## Tests of the package and its wheel, in random order, warnings as errors
 	$(BIN)/pytest
 	$(BIN)/pytest --doctest-modules --doctest-glob='*.md' engramsql README.md
+	$(BIN)/python tests/paths.py --quick
+
+paths: $(VENV)/test-tools dist/built ## The whole suite once per reader and once per kernel (half an hour)
+	$(BIN)/python tests/paths.py
 
 docs: ## Build the Rust documentation, warnings as errors
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps

@@ -98,6 +98,10 @@ def _script_parser() -> argparse.ArgumentParser:
     script.add_argument("-f", "--file", metavar="FILE", help="run the statements in FILE")
     _add_format(parser)
     parser.add_argument("--read-only", action="store_true", help="write nothing, refuse changes of the catalog")
+    parser.add_argument(
+        "--ram-budget", metavar="SIZE", help="memory for rows read from the disk: 8GB, 512MiB, 0 for none"
+    )
+    parser.add_argument("--threads", metavar="N", type=_count, help="threads of a query; one per processor if left out")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.set_defaults(run=_run_script)
     return parser
@@ -135,8 +139,22 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
         return USAGE
     from engramsql.commands import run_script
 
-    run_script(options.db, _script_text(options), format_of(options), read_only=options.read_only)
+    run_script(
+        options.db,
+        _script_text(options),
+        format_of(options),
+        read_only=options.read_only,
+        ram_budget=options.ram_budget,
+        threads=options.threads,
+    )
     return GOOD
+
+
+def _count(text: str) -> int:
+    """A number of at least 1, for argparse."""
+    if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"'{text}' is no number of at least 1")
 
 
 def _looks_like_sql(word: str) -> bool:
@@ -232,6 +250,26 @@ def _build_check(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
+def _build_warm(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "Other programs may read the files out of the page cache again. The row cache ends with its process: to fill "
+        "it, call Table.warm() in Python, or engram_warm() in SQL, where the rows are needed."
+    )
+    parser.add_argument("name", metavar="NAME", help="table to read, from its first row on")
+    _add_db(parser, required=True)
+    parser.add_argument(
+        "--budget", metavar="SIZE", help="bytes of rows at most: 8GB, 512MiB; half of the memory if left out"
+    )
+
+    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+        from engramsql.warming import warm
+
+        warm(options.db, options.name, options.budget)
+        return GOOD
+
+    parser.set_defaults(run=run)
+
+
 def _build_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", nargs="?", metavar="DIR", default="engramsql-demo", help="default: %(default)s")
 
@@ -264,5 +302,6 @@ COMMANDS = {
     "tables": ("list the tables of a database", _build_tables),
     "check": ("look at headers, sizes, and missing or stray files; read no rows", _build_check),
     "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),
+    "warm": ("read a table into the page cache of the system", _build_warm),
     "extension-path": ("print the path of the DuckDB extension", _build_extension_path),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import signal
@@ -10,7 +11,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from engramsql import script
 from engramsql._directory import CATALOG_FILE, is_database
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["check", "drop", "register", "run_script"]
+__all__ = ["check", "drop", "output", "register", "require", "run_script"]
 
 # How long a wait lasts before Ctrl-C is looked for.
 _STEP_SECONDS = 0.05
@@ -35,15 +36,23 @@ _STOP_SECONDS = 5.0
 _INTERRUPTED = 130
 
 
-def run_script(path: str | None, text: str, format: str, *, read_only: bool = False) -> None:
+def run_script(
+    path: str | None,
+    text: str,
+    format: str,
+    *,
+    read_only: bool = False,
+    ram_budget: str | None = None,
+    threads: int | None = None,
+) -> None:
     """Runs statements on the database at ``path`` and writes their results to stdout."""
     if path is not None:
-        _require(path)
-    with connect(path, read_only=read_only) as database:
+        require(path)
+    with connect(path, read_only=read_only, ram_budget=ram_budget, threads=threads) as database:
         connection = database.connection
         # A script has no Python variables; ours are not its tables.
         connection.execute("SET python_enable_replacements = false")
-        sink = sys.stdout.buffer
+        sink = output()
 
         def show(relation: duckdb.DuckDBPyRelation) -> None:
             write(relation, format, sink)
@@ -54,7 +63,17 @@ def run_script(path: str | None, text: str, format: str, *, read_only: bool = Fa
             _warn_of_lost(database)
 
 
-def _require(path: str) -> None:
+def output() -> IO[bytes]:
+    """Where results go: stdout, which takes all that is written.
+
+    With PYTHONUNBUFFERED it would be the bare file, whose ``write`` may take a part only: a pipe's does when a signal
+    comes.
+    """
+    stream: IO[bytes] = sys.stdout.buffer
+    return open(stream.fileno(), "wb", closefd=False) if isinstance(stream, io.RawIOBase) else stream
+
+
+def require(path: str) -> None:
     """Refuses a path that is mistyped: only ``register`` makes a database."""
     if path != ":memory:" and not Path(path).exists():
         raise ArgumentError(
@@ -107,7 +126,7 @@ def register(options: argparse.Namespace) -> None:
 
 def drop(path: str, name: str) -> None:
     """Forgets a table."""
-    _require(path)
+    require(path)
     with _database(path) as database:
         database.drop(name)
 
@@ -118,7 +137,7 @@ def check(path: str) -> bool:
     Returns:
         Whether every table can be used; a stray file is named and does no harm.
     """
-    _require(path)
+    require(path)
     good = True
     with connect(path, read_only=True) as database:
         entries = database.tables()

@@ -258,8 +258,12 @@ class Database(Statements):
         """
         self._open_session()
         set_ram_budget(budget)
-        if budget is not None and not udf.shares_engine(self._connection):
-            # The extension is a library of its own here, with a cache of its own: each gets half.
+        if udf.shares_engine(self._connection):
+            return
+        # The extension is a library of its own here, with a cache of its own.
+        if budget is None:
+            self._connection.execute("RESET GLOBAL engram_ram_budget")
+        else:
             half = cache_usage().budget // 2
             set_ram_budget(half)
             self._connection.execute(f"SET GLOBAL engram_ram_budget = '{half}'")

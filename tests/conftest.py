@@ -1,7 +1,11 @@
-"""Fixtures: a database in memory, golden checkpoints registered, and sparse checkpoints of released size."""
+"""Options that hold the whole suite to one reader or kernel, and fixtures.
+
+A database in memory, golden checkpoints registered, sparse checkpoints of released size, settings put back.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +15,38 @@ import pytest
 from golden_data import GOLDEN
 
 import engramsql
+
+# Option, variable that child processes inherit, and what is skipped because it asks for the choice itself.
+PATHS = {
+    "reader": ("ENGRAMSQL_READER", "is about the choice among readers"),
+    "kernel": ("ENGRAMSQL_KERNEL", "is about the choice among kernels"),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    for option, (variable, _) in PATHS.items():
+        parser.addoption(
+            f"--{option}", metavar="NAME", help=f"hold every process of the suite to one {option} ({variable})"
+        )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for option, (variable, _) in PATHS.items():
+        config.addinivalue_line("markers", f"chooses_{option}: needs {variable} unset; skipped under --{option}")
+        # Otherwise a run would not test what it says.
+        os.environ.pop(variable, None)
+        if config.getoption(option):
+            # Before anything loads the engine, which looks at it once.
+            os.environ[variable] = config.getoption(option)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for option, (_, why) in PATHS.items():
+        if name := config.getoption(option):
+            skip = pytest.mark.skip(reason=f"{why}, which --{option} {name} forces")
+            for item in items:
+                if item.get_closest_marker(f"chooses_{option}"):
+                    item.add_marker(skip)
 
 
 @pytest.fixture
@@ -62,3 +98,14 @@ def ple(db: Any, full_size: FullSize) -> Any:
     """A database in memory with the sparse PLE table of released geometry as ple."""
     db.register("ple", full_size.qwen)
     return db
+
+
+@pytest.fixture
+def settings() -> Iterator[None]:
+    """Puts the engine's settings, which belong to the process, back to what the environment says."""
+    yield
+    from engramsql.engine import set_ram_budget, set_reader, set_threads
+
+    set_reader(os.environ.get("ENGRAMSQL_READER", ""))
+    set_ram_budget(None)
+    set_threads(None)

@@ -88,6 +88,8 @@ def run_python(
 ) -> subprocess.CompletedProcess[str]:
     """Runs ``code`` in a fresh Python with the tests directory on its path; a wrong exit code shows both outputs."""
     environment = dict(os.environ)
+    # Unbuffered, print() loses what one write to a pipe does not take.
+    environment.pop("PYTHONUNBUFFERED", None)
     environment["PYTHONPATH"] = os.pathsep.join([str(TESTS), environment.get("PYTHONPATH", "")])
     environment.update(env or {})
     done = subprocess.run(

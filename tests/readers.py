@@ -41,3 +41,8 @@ except Exception as e:
             env={"ENGRAMSQL_READER": reader},
         )
     return done.stdout.strip()
+
+
+def is_available(reader: str) -> bool:
+    """Whether the system has ``reader``."""
+    return not _refusal(reader)

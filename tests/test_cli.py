@@ -42,7 +42,7 @@ def test_version_and_help():
     assert "commands" in out("--help")
 
 
-@pytest.mark.parametrize("command", ["demo", "register", "drop", "tables", "check", "extension-path"])
+@pytest.mark.parametrize("command", ["demo", "register", "drop", "tables", "check", "warm", "extension-path"])
 def test_every_command_has_help(command: str):
     assert f"engramsql {command}" in out(command, "--help")
     assert command in out("--help")
@@ -683,6 +683,15 @@ def test_a_terminal_gets_a_box_and_a_hint():
     assert code == 2
     assert shown.count("\n") == 1
     assert "-c SQL" in shown
+
+
+def test_output_is_whole_where_python_does_not_buffer():
+    """A bare file may take a part of what is written, and nobody would ask for the rest."""
+    code = "import io; from engramsql.commands import output; print(isinstance(output(), io.BufferedWriter))"
+    done = subprocess.run([sys.executable, "-u", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+    done = subprocess.run([sys.executable, "-u", *PROGRAM[1:], "-c", "SELECT 1 AS x"], capture_output=True, check=True)
+    assert done.stdout == b"x\n1\n"
 
 
 def test_stdin_may_be_closed():

@@ -6,18 +6,13 @@ import json
 import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import numpy as np
 import pytest
 from checkpoints import make_store
 from golden_data import GOLDEN, case
-from helpers import TESTS
-
-REPOSITORY = TESTS.parent
-OLDEST = "1.5.6"
-OLDEST_VENV = REPOSITORY / ".venv-oldest"
+from oldest import run_oldest
 
 
 def extension() -> Path:
@@ -104,29 +99,6 @@ def test_command_line_errors_are_errors(tmp_path: Path) -> None:
     make_store(tmp_path, manifest=True)
     done = cli(f"SELECT engram_row('{tmp_path}', 30)", expect=1)
     assert "30" in done.stderr
-
-
-def oldest_python() -> Path:
-    """A Python with the oldest supported DuckDB, made once below the repository."""
-    python = OLDEST_VENV / "bin" / "python"
-    if not python.exists():
-        venv.create(OLDEST_VENV, with_pip=True)
-        done = subprocess.run(
-            [str(python), "-m", "pip", "install", "-q", f"duckdb=={OLDEST}", "numpy", "pyarrow", "sqlglot"],
-            capture_output=True, text=True, check=False, timeout=600,
-        )  # fmt: skip
-        if done.returncode:
-            shutil.rmtree(OLDEST_VENV)
-            pytest.skip(f"cannot install duckdb {OLDEST}: {done.stderr.strip().splitlines()[-1]}")
-    return python
-
-
-def run_oldest(code: str, *args: str) -> str:
-    done = subprocess.run(
-        [str(oldest_python()), "-c", code, *args], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_oldest_duckdb_loads_the_extension() -> None:

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 /// Threads for one call; 0: not set, as many as the process may use.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
-/// Place of the forced code path in [`CodePath::READERS`], plus one; 0: chosen per batch.
-static READER: AtomicU8 = AtomicU8::new(0);
+/// Place of the forced code path in [`CodePath::READERS`], plus one; 0: chosen per batch; [`UNSET`]: as the environment
+/// says.
+static READER: AtomicU8 = AtomicU8::new(UNSET);
+const UNSET: u8 = u8::MAX;
 
 /// Threads that one call may use for rows in memory.
 pub fn threads() -> usize {
@@ -23,31 +25,44 @@ pub fn set_threads(threads: Option<usize>) {
     THREADS.store(threads.unwrap_or(0), Ordering::Relaxed);
 }
 
-/// The code path that every batch takes, or `None` where it is chosen per batch. `ENGRAMSQL_READER` sets it first.
+/// The code path that every batch takes, or `None` where it is chosen per batch: what [`set_reader`] said last, else what
+/// `ENGRAMSQL_READER` says.
 pub fn reader() -> Option<CodePath> {
-    let place = READER.load(Ordering::Relaxed);
+    let place = match READER.load(Ordering::Relaxed) {
+        UNSET => environment().as_ref().copied().unwrap_or(0),
+        place => place,
+    };
     CodePath::READERS.get(usize::from(place).wrapping_sub(1)).copied()
 }
 
-/// Forces a code path by name for every table of the process; "" or "auto" leaves the choice to each batch again.
+/// Forces a code path by name for every table of the process; "auto" leaves the choice to each batch, and "" is what the
+/// environment says.
 pub fn set_reader(name: &str) -> Result<(), ReadError> {
     let place = match name {
-        "" | "auto" => 0,
-        _ => match CodePath::READERS.iter().position(|path| path.name() == name) {
-            Some(place) => place as u8 + 1,
-            None => return Err(ReadError::UnknownReader { name: name.to_owned() }),
-        },
+        "" => UNSET,
+        _ => place(name).ok_or_else(|| ReadError::UnknownReader { name: name.to_owned() })?,
     };
     READER.store(place, Ordering::Relaxed);
     Ok(())
 }
 
-/// Applies the environment, once; an error every time if it is wrong.
+/// An error if the environment names no reader.
 pub(crate) fn from_environment() -> Result<(), ReadError> {
-    static READ: OnceLock<Result<(), String>> = OnceLock::new();
-    let read = READ.get_or_init(|| {
-        let name = std::env::var("ENGRAMSQL_READER").unwrap_or_default();
-        set_reader(&name).map_err(|_| name)
-    });
-    read.clone().map_err(|name| ReadError::UnknownReader { name })
+    environment().as_ref().map(|_| ()).map_err(|name| ReadError::UnknownReader { name: name.clone() })
+}
+
+/// The place that `ENGRAMSQL_READER` names, or the name that is none.
+fn environment() -> &'static Result<u8, String> {
+    static READ: OnceLock<Result<u8, String>> = OnceLock::new();
+    READ.get_or_init(|| match std::env::var("ENGRAMSQL_READER").unwrap_or_default() {
+        name if name.is_empty() => Ok(0),
+        name => place(&name).ok_or(name),
+    })
+}
+
+fn place(name: &str) -> Option<u8> {
+    if name == "auto" {
+        return Some(0);
+    }
+    CodePath::READERS.iter().position(|path| path.name() == name).map(|place| place as u8 + 1)
 }

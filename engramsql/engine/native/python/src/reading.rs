@@ -102,7 +102,8 @@ pub fn size(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     })
 }
 
-/// Forces the code path of every batch of this process by its name; "auto" leaves the choice to each batch again.
+/// Forces the code path of every batch of this process by its name; "auto" leaves the choice to each batch, and "" is
+/// what ENGRAMSQL_READER says.
 ///
 /// Raises ReadError for a name that is none.
 #[pyfunction]
@@ -117,15 +118,28 @@ pub fn threads() -> usize {
 }
 
 /// Sets threads(); None means as many as the process may use.
+///
+/// Raises ArgumentError for what is no number of threads.
 #[pyfunction]
 #[pyo3(signature = (count))]
-pub fn set_threads(py: Python<'_>, count: Option<u32>) -> PyResult<()> {
-    if count == Some(0) {
-        return Err(errors::argument(py, "threads must be at least 1, got 0".to_owned()));
-    }
-    settings::set_threads(count.map(|count| count as usize));
+pub fn set_threads(py: Python<'_>, count: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let refused = |count: &Bound<'_, PyAny>| {
+        let found = count.repr().map_or_else(|_| "something else".to_owned(), |repr| repr.to_string());
+        errors::argument(py, format!("threads must be a number from 1 to {MOST_THREADS}, got {found}"))
+    };
+    let count = match count {
+        None => None,
+        Some(count) => match count.extract::<usize>() {
+            Ok(threads @ 1..=MOST_THREADS) => Some(threads),
+            _ => return Err(refused(count)),
+        },
+    };
+    settings::set_threads(count);
     Ok(())
 }
+
+/// More than any machine has; a number beyond it is no number of threads.
+const MOST_THREADS: usize = 65_536;
 
 /// Name of the kernels that decode and hash: "avx512", "avx2", "neon" or "portable".
 ///
