@@ -140,6 +140,11 @@ impl CachedTable {
         self.pool().find_missing(ids, missing);
     }
 
+    /// Forgets every row of the table.
+    pub fn clear(&self) {
+        self.pool().clear();
+    }
+
     /// The budget of the cache in bytes, shared by all tables; 0: off.
     pub fn budget(&self) -> u64 {
         self.cache.budget()

@@ -144,6 +144,12 @@ impl TablePool {
         }
     }
 
+    pub(super) fn clear(&self) {
+        let mut pool = self.exclusive();
+        pool.clear();
+        self.publish(&pool);
+    }
+
     fn exclusive(&self) -> RwLockWriteGuard<'_, Pool> {
         self.pool.write().unwrap_or_else(|poisoned| {
             let mut pool = poisoned.into_inner();

@@ -181,9 +181,13 @@ impl Readers {
     /// Runs `read` and proves before and after it that the files are those of the layout.
     fn watched(&self, plan: &ReadPlan<'_>, read: impl FnOnce() -> Result<(), ReadError>) -> Result<(), ReadError> {
         self.watch.check(|| plan.touched_files())?;
-        read()?;
         // What was read is the table's only if the files did not change meanwhile.
-        self.watch.check(|| plan.touched_files())
+        let read = read().and_then(|()| self.watch.check(|| plan.touched_files()));
+        if read.is_err() {
+            // Some of it may be in the row cache, which would never ask the files again.
+            self.cache.clear();
+        }
+        read
     }
 
     fn read_by(&self, path: CodePath, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
@@ -248,6 +252,7 @@ impl Readers {
                 kept.extend_from_slice(row.values);
                 kept.extend_from_slice(row.scales);
             })?;
+            self.watch.check(|| plan.touched_files())?;
             // Mapped rows come in order.
             for (&id, row) in ids.iter().zip(kept.chunks_exact(plan.layout().row_bytes())) {
                 let (values, scales) = row.split_at(first_part);

@@ -3,10 +3,12 @@
 use super::files::DirectFiles;
 use super::threads::PoolQueue;
 use std::io::{Error, ErrorKind, Result};
+use std::sync::OnceLock;
 
 /// There is no io_uring to be refused.
-pub(super) fn refusal() -> Option<Error> {
-    Some(Error::from(ErrorKind::Unsupported))
+pub(super) fn refusal() -> Option<&'static Error> {
+    static REFUSED: OnceLock<Error> = OnceLock::new();
+    Some(REFUSED.get_or_init(|| Error::from(ErrorKind::Unsupported)))
 }
 
 /// Idle rings of one reader: never any.

@@ -9,7 +9,7 @@ use super::ring::{self, Rings};
 use super::threads::PoolQueue;
 use crate::read::{CodePath, ReadError, ReadPlan, Reader, RowSink, Tally};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Single rows by io_uring. 128 in flight fill the disk (256 measured no faster). Rows merge only within a few sectors:
 /// merging over gaps reads more than it saves while rows are scattered, and buffers a page apart would share cache sets.
@@ -43,11 +43,9 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// The system's answer, asked for once per process.
+    /// The system's answer.
     fn of_the_system() -> Option<Unavailable> {
-        static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
-        let refusal = REFUSAL.get_or_init(|| ring::refusal().map(|error| error.to_string()));
-        refusal.clone().map(|reason| Unavailable::Refused { reason })
+        ring::refusal().map(|error| Unavailable::Refused { reason: error.to_string() })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::read::ReadError;
 use io_uring::{IoUring, opcode, types};
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 /// Most files registered with a ring at a time.
 const MOST_FILES: usize = 1024;
@@ -54,10 +54,14 @@ fn new_ring(entries: u32) -> Result<IoUring> {
     }
 }
 
-/// What the system says to an io_uring, or `None` if it grants one.
-pub(super) fn refusal() -> Option<Error> {
+/// What the system says to an io_uring, or `None` if it grants one; asked once per process.
+pub(super) fn refusal() -> Option<&'static Error> {
+    // The ring stays open: closing one interrupts a system call of its thread, and a write to a pipe then comes back with
+    // a part of the bytes, which not every program expects.
+    static ASKED: OnceLock<Result<IoUring>> = OnceLock::new();
     // Registering files is asked for too: it is what a sandbox that lets the first call through may refuse.
-    new_ring(2).and_then(|ring| ring.submitter().register_files(&[-1])).err()
+    let ask = || new_ring(2).and_then(|ring| ring.submitter().register_files(&[-1]).map(|()| ring));
+    ASKED.get_or_init(ask).as_ref().err()
 }
 
 impl Ring {
