@@ -41,7 +41,7 @@ rust: ## Tests of the crates
 
 python: $(VENV)/test-tools dist/built ## Tests of the package and its wheel, in random order, warnings as errors
 	$(BIN)/pytest
-	$(BIN)/pytest --doctest-modules --doctest-glob='*.md' engramsql README.md
+	$(BIN)/pytest --doctest-modules --doctest-glob='*.md' engramsql README.md docs
 	$(BIN)/python tests/paths.py --quick
 
 paths: $(VENV)/test-tools dist/built ## The whole suite once per reader and once per kernel (half an hour)
