@@ -263,7 +263,7 @@ class Database(Statements):
         set_ram_budget(budget)
         if budget is None or udf.shares_engine(self._connection):
             return
-        # The extension is a library of its own here, with a cache of its own: each gets half, if that keeps rows at all.
+        # The extension is a library of its own here, with a cache of its own: each gets half, if that keeps rows.
         given = cache_usage().budget
         try:
             set_ram_budget(given // 2)
