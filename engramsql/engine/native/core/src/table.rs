@@ -373,11 +373,21 @@ impl Table {
         if threads > 1 {
             let here = ids.len() / threads;
             let (first, rest) = output.split(here);
-            return std::thread::scope(|scope| {
-                let others = scope.spawn(|| self.gather_on(threads - 1, &ids[here..], rest));
+            let mut rest = Some(rest);
+            let read_rest = |rest: &mut Option<_>, threads| match rest.take() {
+                Some(rest) => self.gather_on(threads, &ids[here..], rest),
+                None => Ok(()),
+            };
+            std::thread::scope(|scope| {
+                let others = std::thread::Builder::new().spawn_scoped(scope, || read_rest(&mut rest, threads - 1)).ok();
                 let mine = self.gather_on(1, &ids[..here], first);
-                mine.and(others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            });
+                let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                };
+                mine.and(others.map_or(Ok(()), join))
+            })?;
+            // Where the system gives no thread, nobody has taken it.
+            return read_rest(&mut rest, 1);
         }
         if ids.is_empty() {
             return Ok(());

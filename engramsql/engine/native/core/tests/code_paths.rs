@@ -182,6 +182,10 @@ fn rows_that_were_evicted_are_noticed_in_the_middle_of_a_batch() {
     check(&table, &ids);
     let rows: u64 = rows_by_path(&table).iter().map(|(_, rows)| rows).sum();
     assert_eq!(rows, 64 + 2 * 5000);
+    // Where rows are read directly, their path shows that the map was left.
+    let directly: u64 =
+        rows_by_path(&table).iter().filter(|(path, _)| *path != CodePath::Mapped).map(|(_, rows)| rows).sum();
+    assert!(!table.reads_directly() || directly > 5000, "{:?}", rows_by_path(&table));
 }
 
 #[test]
