@@ -17,9 +17,27 @@ Written by `make reference` from `SELECT * FROM engram_functions()`; change the 
 `table` is the name of a registered table, or a path (a text with a separator, such as `./store`) to a checkpoint or
 store. Row ids, token ids and positions are BIGINT and 0-based. An id that is negative, fractional or out of range is an
 error that names it. n ids in, n rows out, in the order given, duplicates kept. Only the columns a query uses are read.
+
+`head` is NULL for rows that no head reaches: padding at the end of a table, and all rows of a table without a spec.
 """
 
 _FOOTER = """
+## Settings
+
+    SET engram_ram_budget = '8GB';
+    SET engram_reader = 'io_uring';
+    RESET engram_reader;
+
+| setting | unset | |
+|---|---|---|
+| `engram_ram_budget` | `ENGRAMSQL_RAM_BUDGET`, or an eighth of the memory | memory for rows: `8GB`, ..., or `0` for none |
+| `engram_reader` | `ENGRAMSQL_READER`, or `auto` | `mapped`, `io_uring`, `pread`, `sequential`, or `auto` |
+
+A budget is at least 8MB, or 0. A reader is the path that every batch takes; `auto` chooses for each batch. They hold for
+all databases of the process. A `SET` takes effect when the next function of this page is prepared, and a wrong value is
+refused there, until it is put right. [memory.md](memory.md) tells what budget and paths are, and what the columns
+of `engram_stats()` count.
+
 ## What is not there yet
 
 - `WHERE rowid = ...`, `IN`, `BETWEEN` and joins on `rowid` go through all row ids of the table, and read every row

@@ -111,7 +111,7 @@ const ENTRIES: &[Entry] = &[
         name: "engram_stats",
         kind: "table",
         signature: "engram_stats() -> (table_name, path, batches, rows, reads, bytes_read, bytes_used, cache_hits, cache_misses, seconds, p50_us, p90_us, p99_us)",
-        description: "What reading cost so far in this process, per table and code path; the last three say how long a batch took.",
+        description: "What reading cost so far in this process, per table of this database and code path; the last three say how long a batch took. cache_hits and cache_misses are NULL but for the path cache.",
         example: "SELECT path, rows, seconds FROM engram_stats()",
     },
     Entry {
