@@ -30,11 +30,11 @@ _FOOTER = """
 
 | setting | unset | |
 |---|---|---|
-| `engram_ram_budget` | `ENGRAMSQL_RAM_BUDGET`, or an eighth of the memory | memory for rows: `8GB`, ..., or `0` for none |
+| `engram_ram_budget` | `ENGRAMSQL_RAM_BUDGET`, or an eighth of the memory | memory for rows: `8GB`, ...; `0` for none |
 | `engram_reader` | `ENGRAMSQL_READER`, or `auto` | `mapped`, `io_uring`, `pread`, `sequential`, or `auto` |
 
-A budget is at least 8MB, or 0. A reader is the path that every batch takes; `auto` chooses for each batch. They hold for
-all databases of the process. A `SET` takes effect when the next function of this page is prepared, and a wrong value is
+A budget is at least 8MB, or 0. A reader is the path that every batch takes; `auto` chooses for each batch. They hold
+for all databases of the process. A `SET` takes effect when the next function of this page is prepared, and a wrong value is
 refused there, until it is put right. [memory.md](memory.md) tells what budget and paths are, and what the columns
 of `engram_stats()` count.
 
