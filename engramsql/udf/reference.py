@@ -34,9 +34,9 @@ _FOOTER = """
 | `engram_reader` | `ENGRAMSQL_READER`, or `auto` | `mapped`, `io_uring`, `pread`, `sequential`, or `auto` |
 
 A budget is at least 8MB, or 0. A reader is the path that every batch takes; `auto` chooses for each batch. They hold
-for all databases of the process. A `SET` takes effect when the next function of this page is prepared, and a wrong value is
-refused there, until it is put right. [memory.md](memory.md) tells what budget and paths are, and what the columns
-of `engram_stats()` count.
+for all databases of the process. A `SET` takes effect when the next function of this page is prepared, and a wrong
+value is refused there, until it is put right. [memory.md](memory.md) tells what budget and paths are, and what the
+columns of `engram_stats()` count.
 
 ## What is not there yet
 
