@@ -120,8 +120,8 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_db(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    parser.add_argument("--db", metavar="DB", required=required, help="database directory")
+def _add_db(parser: argparse.ArgumentParser, what: str = "database directory") -> None:
+    parser.add_argument("--db", metavar="DB", required=True, help=what)
 
 
 def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -190,7 +190,7 @@ def _is_terminal(stream: object) -> bool:
 def _build_register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="table name; several hash layers make NAME_l1, NAME_l14, ...")
     parser.add_argument("source", metavar="SOURCE", help="checkpoint or store directory")
-    _add_db(parser, required=True)
+    _add_db(parser)
     parser.add_argument("--spec", help="name of a released spec, or path of a spec file")
     parser.add_argument("--format", metavar="FORMAT", help="value format of the rows")
     parser.add_argument("--scale", type=float, help="scale of the value format")
@@ -210,7 +210,7 @@ def _build_register(parser: argparse.ArgumentParser) -> None:
 
 def _build_drop(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="table to forget; its files stay")
-    _add_db(parser, required=True)
+    _add_db(parser)
 
     def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
         from engramsql.commands import drop
@@ -256,7 +256,7 @@ def _build_warm(parser: argparse.ArgumentParser) -> None:
         "it, call Table.warm() in Python, or engram_warm() in SQL, where the rows are needed."
     )
     parser.add_argument("name", metavar="NAME", help="table to read, from its first row on")
-    _add_db(parser, required=True)
+    _add_db(parser, "database, checkpoint or store directory")
     parser.add_argument(
         "--budget", metavar="SIZE", help="bytes of rows at most: 8GB, 512MiB; half of the memory if left out"
     )
