@@ -298,6 +298,8 @@ class Database(Statements):
             return
         self._session.cancel_prefetches()
         self._session = None
+        # They hold the session too, and with it the maps of its tables.
+        del self._views
         self._connection.close()
         if self._remove is not None:
             self._remove()

@@ -357,6 +357,13 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Nobody will ask for those rows.
+        self.cancel_prefetches();
+    }
+}
+
 /// Key of a table name: names are the same if they differ in ASCII case only.
 fn key(name: &str) -> String {
     name.to_ascii_lowercase()
