@@ -56,8 +56,18 @@ fn new_ring(entries: u32) -> Result<IoUring> {
 
 /// What the system says to an io_uring, or `None` if it grants one.
 pub(super) fn refusal() -> Option<Error> {
-    // Registering files is asked for too: it is what a sandbox that lets the first call through may refuse.
-    new_ring(2).and_then(|ring| ring.submitter().register_files(&[-1])).err()
+    // All that will be asked for: a sandbox that lets the first call through may refuse the others.
+    let ask = || {
+        let mut ring = new_ring(2)?;
+        ring.submitter().register_files(&[-1])?;
+        // SAFETY: the entry refers to no memory.
+        unsafe { ring.submission().push(&opcode::Nop::new().build()) }.map_err(Error::other)?;
+        match ring.submit_and_wait(1) {
+            Err(error) if !passing(&error) => Err(error),
+            _ => Ok(()),
+        }
+    };
+    ask().err()
 }
 
 impl Ring {
