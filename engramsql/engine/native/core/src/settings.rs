@@ -54,9 +54,10 @@ pub(crate) fn from_environment() -> Result<(), ReadError> {
 /// The place that `ENGRAMSQL_READER` names, or the name that is none.
 fn environment() -> &'static Result<u8, String> {
     static READ: OnceLock<Result<u8, String>> = OnceLock::new();
-    READ.get_or_init(|| match std::env::var("ENGRAMSQL_READER").unwrap_or_default() {
+    READ.get_or_init(|| match std::env::var_os("ENGRAMSQL_READER").unwrap_or_default() {
         name if name.is_empty() => Ok(0),
-        name => place(&name).ok_or(name),
+        // A name that is no text is none that is known.
+        name => place(&name.to_string_lossy()).ok_or_else(|| name.to_string_lossy().into_owned()),
     })
 }
 
