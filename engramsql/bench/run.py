@@ -132,7 +132,7 @@ def _check_writable(name: str) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether ``path`` is a device, a pipe or an open descriptor: it takes text, and a file must never take its place."""
+    """Whether ``path`` is a device, a pipe or an open descriptor: a file must never take its place."""
     return path.absolute().parent in (Path("/dev"), Path("/dev/fd")) or (path.exists() and not path.is_file())
 
 
