@@ -143,7 +143,6 @@ def test_a_truncated_file_is_an_error_although_its_rows_are_cached(db: Any, tmp_
     assert added(before, table.stats()) == {"cache": 100}
 
 
-@pytest.mark.xfail(reason="mapped rows enter the row cache before the files are proven once more")
 def test_a_failed_read_leaves_no_row_in_the_cache(db: Any, tmp_path: Path) -> None:
     """A file loses its last bytes while it is read, and gets them back after the read has failed.
 

@@ -70,6 +70,12 @@ impl FileWatch {
         Ok(())
     }
 
+    /// The same by asking about every file that `touched` selects. The system tells events when a write or truncation is
+    /// over, and the file's size and time when it begins: only they speak for bytes that are kept.
+    pub fn prove(&self, touched: &[bool]) -> Result<(), ReadError> {
+        (0..self.len()).filter(|&index| touched[index]).try_for_each(|index| self.check_file(index))
+    }
+
     /// An error if file `index` is not the one that was opened.
     pub fn check_file(&self, index: usize) -> Result<(), ReadError> {
         self.compare(index, FileStamp::of(&self.files[index].0))

@@ -243,6 +243,7 @@ impl Readers {
         }
         // Whether mapped rows are those of the file shows only after the read; the cache would never ask again.
         let (mut kept, first_part) = (Vec::new(), plan.layout().parts.first().map_or(0, |part| part.width()));
+        let touched = plan.touched_files();
         let rows = (MAPPED_BYTES / plan.layout().row_bytes()).clamp(1, MAPPED_ROWS);
         for (ids, first) in ids.chunks(rows).zip((0..).step_by(rows)) {
             kept.clear();
@@ -251,6 +252,7 @@ impl Readers {
                 kept.extend_from_slice(row.values);
                 kept.extend_from_slice(row.scales);
             })?;
+            self.watch.prove(&touched)?;
             // Mapped rows come in order.
             for (&id, row) in ids.iter().zip(kept.chunks_exact(plan.layout().row_bytes())) {
                 let (values, scales) = row.split_at(first_part);
