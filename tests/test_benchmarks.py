@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -313,6 +317,37 @@ def test_a_table_that_is_not_there(own: Path, tmp_path: Path, capsys: pytest.Cap
     assert "does not exist" in _fails(capsys, "hot", "--db", str(own), "--json", str(tmp_path / "no" / "file.json"))
 
 
+def test_results_go_to_a_pipe_and_through_a_link_without_replacing_either(tmp_path: Path) -> None:
+    pipe, file, link = tmp_path / "pipe", tmp_path / "file.json", tmp_path / "link.json"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        run._write(pipe, {"schema": 1})
+        assert json.loads(os.read(reader, 1000)) == {"schema": 1}
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    link.symlink_to(file.name)
+    run._write(link, {"schema": 2})
+    assert link.is_symlink()
+    assert json.loads(file.read_text()) == {"schema": 2}
+    assert {path.name for path in tmp_path.iterdir()} == {"pipe", "file.json", "link.json"}
+
+
+def test_results_that_cannot_be_written_are_refused_before_measuring(
+    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "is a directory" in _fails(capsys, "hot", "--db", str(own), "--json", str(tmp_path))
+    assert "is a directory" in _fails(capsys, "hot", "--db", str(own), "--json", "")
+
+
+def test_a_batch_that_no_memory_holds_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        cli.main(["bench", "hot", "--rows", "16,99999999999999999999"])
+    assert refused.value.code == 2
+    assert "are more than" in capsys.readouterr().err
+
+
 def test_a_peer_that_is_not_installed_is_named(
     own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -478,6 +513,33 @@ def test_the_own_table_is_written_once_and_read_by_its_spec(tmp_path: Path) -> N
     assert (table.rows, table.row_bytes, table.dim, len(table.heads())) == (10_000, 160, 160, 16)
     assert table.e_t([1, 2, 3]).shape == (3, 2560)
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
+
+
+def test_what_a_killed_process_half_wrote_is_removed(tmp_path: Path) -> None:
+    ended = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True).stdout.strip()
+    for owner in (ended, str(os.getppid())):
+        (tmp_path / f".store-1x5000.{owner}").mkdir()
+        (tmp_path / f".store-1x5000.{owner}" / "shard_000.bin").write_bytes(b"half")
+    own_table.own_database(tmp_path, shards=1, shard_rows=5000)
+    # The other one may still be writing.
+    assert [path.name for path in tmp_path.glob(".*")] == [f".store-1x5000.{os.getppid()}"]
+
+
+def test_ctrl_c_ends_a_write_as_such(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from engramsql.bench import own_table\n"
+        "print('go', flush=True)\n"
+        "own_table.own_database(Path(sys.argv[1]), shards=1000, shard_rows=200_000)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert errors.strip().endswith("KeyboardInterrupt")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_write_that_fails_leaves_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,10 @@ import argparse
 import math
 import os
 
-__all__ = ["MEASUREMENTS", "PEERS", "build"]
+__all__ = ["MEASUREMENTS", "MOST_ROWS", "PEERS", "build"]
+
+# Sixty times the largest batch measured by default; its ids and rows of 160 bytes take 10 GB.
+MOST_ROWS = 1 << 26
 
 # In the order they run: cold first, while nothing else has mapped or warmed the files.
 MEASUREMENTS = {
@@ -103,7 +106,10 @@ def _count(text: str) -> int:
 
 
 def _counts(text: str) -> list[int]:
-    return sorted({_count(part) for part in text.split(",")})
+    counts = sorted({_count(part) for part in text.split(",")})
+    if counts[-1] > MOST_ROWS:
+        raise argparse.ArgumentTypeError(f"{counts[-1]} rows are more than {MOST_ROWS}, which no batch needs")
+    return counts
 
 
 def _layer(text: str) -> int:

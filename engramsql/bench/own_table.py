@@ -51,6 +51,7 @@ def own_database(directory: Path, shards: int = SHARDS, shard_rows: int = SHARD_
 def _write(store: Path, shards: int, shard_rows: int) -> None:
     import numpy as np
 
+    _remove_abandoned(store)
     partial = store.with_name(f".{store.name}.{os.getpid()}")
     partial.mkdir(parents=True)
     try:
@@ -59,7 +60,8 @@ def _write(store: Path, shards: int, shard_rows: int) -> None:
             with open(partial / f"shard_{shard:03d}.bin", "wb") as file:
                 for start in range(0, shard_rows, _BLOCK_ROWS):
                     progress(f"writing {store}: shard {shard + 1} of {shards}")
-                    _rows(rng, min(_BLOCK_ROWS, shard_rows - start)).tofile(file)
+                    # Not tofile, which makes a TypeError of Ctrl-C.
+                    file.write(_rows(rng, min(_BLOCK_ROWS, shard_rows - start)).data)
                 file.flush()
                 os.fsync(file.fileno())
         layout = {"shards": shards, "rows_per_shard": shard_rows, "width": ROW_BYTES, "elem_bytes": 1}
@@ -69,6 +71,17 @@ def _write(store: Path, shards: int, shard_rows: int) -> None:
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+
+
+def _remove_abandoned(store: Path) -> None:
+    """Removes what was half written by processes that were killed: more than a gigabyte each."""
+    for partial in store.parent.glob(f".{store.name}.*"):
+        try:
+            os.kill(int(partial.suffix[1:]), 0)
+        except (ValueError, PermissionError):
+            continue
+        except ProcessLookupError:
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 def _rows(rng: np.random.Generator, rows: int) -> NDArray[np.uint8]:

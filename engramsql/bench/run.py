@@ -38,8 +38,8 @@ def run(options: argparse.Namespace) -> int:
         0, or 3 if a read did not prove itself: nothing is printed on stdout or written then.
     """
     require_peers(options.against)
-    if options.json is not None and not Path(options.json).absolute().parent.is_dir():
-        raise ArgumentError(f"cannot write '{options.json}': its directory does not exist")
+    if options.json is not None:
+        _check_writable(options.json)
     before, started = os.getloadavg(), dt.datetime.now(dt.timezone.utc)
     try:
         with open_target(options) as target:
@@ -112,8 +112,38 @@ def _document(
     return document
 
 
+def _check_writable(name: str) -> None:
+    """Before measuring, which takes minutes.
+
+    Raises:
+        ArgumentError: If nothing can be written there.
+    """
+    given, path = Path(name), Path(os.path.realpath(name))
+    if given.is_dir():
+        raise ArgumentError(f"cannot write '{name}': it is a directory; name a file")
+    if _is_stream(given):
+        writable = os.access(given, os.W_OK)
+    elif path.parent.is_dir():
+        writable = os.access(path.parent, os.W_OK)
+    else:
+        raise ArgumentError(f"cannot write '{name}': its directory does not exist")
+    if not writable:
+        raise ArgumentError(f"cannot write '{name}': permission denied; name a file in another directory")
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether ``path`` is a device, a pipe or an open descriptor: a file must never take its place."""
+    return path.absolute().parent in (Path("/dev"), Path("/dev/fd")) or (path.exists() and not path.is_file())
+
+
 def _write(path: Path, document: dict[str, Any]) -> None:
-    """Whole or not at all."""
+    """Whole or not at all; a link stays and what it names is written."""
+    if _is_stream(path):
+        with path.open("w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+        return
+    path = Path(os.path.realpath(path))
     descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -314,6 +314,13 @@ impl Table {
         bytes / self.row_bytes() as u64
     }
 
+    /// Rows to warm in one call of about `bytes` bytes: at least one, and no more than their ids, which take eight bytes
+    /// each, are worth holding.
+    pub fn rows_of_stretch(&self, bytes: u64) -> u64 {
+        const MOST: u64 = 1 << 20;
+        self.rows_of_bytes(bytes).clamp(1, MOST)
+    }
+
     /// Brings rows `rows` into memory, in file order, and returns how many bytes of them are there then: into the row
     /// cache if a RAM budget was set, else into the page cache.
     pub fn warm(&self, rows: std::ops::Range<u64>) -> Result<u64> {

@@ -284,3 +284,28 @@ fn four_threads_share_the_budget_and_get_their_rows() {
         }
     });
 }
+
+/// A table of rows of `width` zero bytes.
+fn zeros(directory: &Path, width: u64, rows: u64) -> Arc<Table> {
+    std::fs::File::create(directory.join("shard_000.bin")).unwrap().set_len(width * rows).unwrap();
+    let session = Session::in_memory();
+    session.register("t", directory, &RegisterOptions { width: Some(width), ..Default::default() }).unwrap();
+    session.table("t").unwrap()
+}
+
+#[test]
+fn wide_and_narrow_rows_take_no_memory_beside_the_budget() {
+    let _alone = alone();
+    set_budget(Some(8 << 20));
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let wide = zeros(directory.path(), 1 << 20, 16);
+    std::fs::read(directory.path().join("shard_000.bin")).unwrap();
+    assert!(wide.prefetch((0..16).collect()).unwrap().wait(None).unwrap());
+    // Copied out of the map two at a time, not all at once.
+    let mapped = wide.stats().into_iter().find(|stats| stats.path == CodePath::Mapped).unwrap();
+    assert_eq!((mapped.batches, mapped.rows), (8, 16));
+    assert_eq!(wide.rows_of_stretch(1), 1);
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let narrow = zeros(directory.path(), 1, 1 << 28);
+    assert_eq!(narrow.rows_of_stretch(128 << 20), 1 << 20);
+}

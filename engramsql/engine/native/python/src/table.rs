@@ -306,7 +306,7 @@ impl Table {
             let bytes = |rows: u64| rows * table.row_bytes() as u64;
             let (mut done, mut resident) = (0, 0);
             while done < rows {
-                let end = rows.min(done + table.rows_of_bytes(STRETCH).max(1));
+                let end = rows.min(done + table.rows_of_stretch(STRETCH));
                 resident += detached(py, || table.warm(done..end))?;
                 done = end;
                 py.check_signals()?;

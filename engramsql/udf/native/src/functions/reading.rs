@@ -177,7 +177,7 @@ impl TableFunction for Warm {
     fn call(bound: &WarmBound, global: &WarmGlobal, _local: &mut (), output: &mut OutChunk<'_>) -> Result<()> {
         let table = &global.table;
         let first = global.next.load(Ordering::Relaxed);
-        let end = bound.rows.min(first + table.rows_of_bytes(STRETCH).max(1));
+        let end = bound.rows.min(first + table.rows_of_stretch(STRETCH));
         global.next.store(end, Ordering::Relaxed);
         if first == end {
             return Ok(());

@@ -70,6 +70,12 @@ impl FileWatch {
         Ok(())
     }
 
+    /// The same by asking about every file that `touched` selects. The system tells events when a write or truncation is
+    /// over, and the file's size and time when it begins: only they speak for bytes that are kept.
+    pub fn prove(&self, touched: &[bool]) -> Result<(), ReadError> {
+        (0..self.len()).filter(|&index| touched[index]).try_for_each(|index| self.check_file(index))
+    }
+
     /// An error if file `index` is not the one that was opened.
     pub fn check_file(&self, index: usize) -> Result<(), ReadError> {
         self.compare(index, FileStamp::of(&self.files[index].0))
@@ -114,8 +120,9 @@ impl FileWatch {
 mod events {
     use crate::source::FileStamp;
     use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+    use std::collections::HashSet;
     use std::os::fd::OwnedFd;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// File systems whose every change passes through this kernel (their magic numbers, statfs(2)): ext2 to ext4, XFS,
@@ -125,6 +132,8 @@ mod events {
 
     /// Most descriptors of one process. The system gives a user 128 by default, and other programs need some too.
     const MOST: usize = 16;
+    /// Links that the system follows on one way.
+    const MOST_LINKS: usize = 40;
     static LIVE: AtomicUsize = AtomicUsize::new(0);
 
     /// An inotify descriptor on a set of files.
@@ -152,7 +161,31 @@ mod events {
                 }
                 add_watch(&events.descriptor, path, flags).ok()?;
             }
+            let mut watched = HashSet::new();
+            files.iter().try_for_each(|(path, _)| events.watch_way(path, &mut watched, 0))?;
             Some(events)
+        }
+
+        /// Watches every directory and symbolic link on the way to `path`: a file says nothing when a directory above it
+        /// is renamed or a link to it is set anew, and the path means another file then.
+        fn watch_way(&self, path: &Path, watched: &mut HashSet<PathBuf>, links: usize) -> Option<()> {
+            let path = std::path::absolute(path).ok()?;
+            for step in path.ancestors() {
+                if watched.contains(step) {
+                    break;
+                }
+                // Added: a step may be one of the files, for which more is asked.
+                let flags = WatchFlags::MASK_ADD | WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF;
+                add_watch(&self.descriptor, step, flags | WatchFlags::DONT_FOLLOW).ok()?;
+                watched.insert(step.to_owned());
+                if let Ok(target) = std::fs::read_link(step) {
+                    if links == MOST_LINKS {
+                        return None;
+                    }
+                    self.watch_way(&step.parent()?.join(target), watched, links + 1)?;
+                }
+            }
+            Some(())
         }
 
         /// Whether something happened that nobody has consumed; what it was does not matter, the files tell.

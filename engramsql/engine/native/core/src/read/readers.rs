@@ -28,8 +28,10 @@ const SAMPLE: usize = 16;
 const SMALL_SAMPLE: usize = 4;
 const SMALL_BATCH: usize = 256;
 
-/// Rows that are read from maps before they enter the row cache.
+/// Rows that are read from maps before they enter the row cache, and their bytes unless one row has more: they are held
+/// beside the budget.
 const MAPPED_ROWS: usize = 4096;
+const MAPPED_BYTES: usize = 2 << 20;
 
 /// All ways to read one layout.
 pub struct Readers {
@@ -251,14 +253,16 @@ impl Readers {
         }
         // Whether mapped rows are those of the file shows only after the read; the cache would never ask again.
         let (mut kept, first_part) = (Vec::new(), plan.layout().parts.first().map_or(0, |part| part.width()));
-        for (ids, first) in ids.chunks(MAPPED_ROWS).zip((0..).step_by(MAPPED_ROWS)) {
+        let touched = plan.touched_files();
+        let rows = (MAPPED_BYTES / plan.layout().row_bytes()).clamp(1, MAPPED_ROWS);
+        for (ids, first) in ids.chunks(rows).zip((0..).step_by(rows)) {
             kept.clear();
             self.read_by(path, &ReadPlan::proven(plan.layout(), ids), &mut |row: Row<'_>| {
                 sink.take(&[Row { position: first + row.position, ..row }]);
                 kept.extend_from_slice(row.values);
                 kept.extend_from_slice(row.scales);
             })?;
-            self.watch.check(|| plan.touched_files())?;
+            self.watch.prove(&touched)?;
             // Mapped rows come in order.
             for (&id, row) in ids.iter().zip(kept.chunks_exact(plan.layout().row_bytes())) {
                 let (values, scales) = row.split_at(first_part);

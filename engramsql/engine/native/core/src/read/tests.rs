@@ -117,6 +117,50 @@ fn a_replaced_or_removed_file_is_named() {
 }
 
 #[test]
+fn a_path_that_leads_to_other_files_now_is_noticed() {
+    type Change = fn(&Path) -> std::io::Result<()>;
+    // The files lie in `a/x`, others in `b/x`; each change makes a path of the first lead to the second, or nowhere.
+    let changes: [(&str, Change); 5] = [
+        ("a/x", |top| fs::rename(top.join("a/x"), top.join("old"))),
+        ("a/x", |top| {
+            fs::rename(top.join("a"), top.join("old")).and_then(|()| fs::rename(top.join("b"), top.join("a")))
+        }),
+        ("l/x", |top| fs::remove_file(top.join("l")).and_then(|()| std::os::unix::fs::symlink("b", top.join("l")))),
+        ("l/x", |top| {
+            fs::rename(top.join("a"), top.join("old")).and_then(|()| fs::rename(top.join("b"), top.join("a")))
+        }),
+        ("c", |top| {
+            std::os::unix::fs::symlink("../b/x/a", top.join("c/new"))?;
+            fs::rename(top.join("c/new"), top.join("c/a"))
+        }),
+    ];
+    for (at, (way, change)) in changes.into_iter().enumerate() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path();
+        for files in ["a/x", "b/x", "c"] {
+            fs::create_dir_all(top.join(files)).unwrap();
+        }
+        std::os::unix::fs::symlink("a", top.join("l")).unwrap();
+        fixture(&top.join("b/x"));
+        let mut layout = fixture(&top.join("a/x"));
+        for (path, _) in &mut layout.files {
+            let name = path.file_name().unwrap().to_owned();
+            if way == "c" {
+                std::os::unix::fs::symlink(Path::new("../a/x").join(&name), top.join("c").join(&name)).unwrap();
+            }
+            *path = top.join(way).join(name);
+        }
+        let readers = readers(&layout);
+        assert!(readers.iter().all(|reader| collect(reader, &layout, &[2]).is_ok()));
+        change(top).unwrap();
+        for reader in &readers {
+            let read = collect(reader, &layout, &[2]);
+            assert!(read.is_err(), "change {at} by {}", reader.forced_path().unwrap());
+        }
+    }
+}
+
+#[test]
 fn reading_does_not_count_as_a_change() {
     let directory = tempfile::tempdir().unwrap();
     let layout = fixture(directory.path());

@@ -58,9 +58,18 @@ fn new_ring(entries: u32) -> Result<IoUring> {
 pub(super) fn refusal() -> Option<&'static Error> {
     // The ring stays open: closing one interrupts a system call of its thread, and a write to a pipe then comes back with
     // a part of the bytes, which not every program expects.
-    static ASKED: OnceLock<Result<IoUring>> = OnceLock::new();
-    // Registering files is asked for too: it is what a sandbox that lets the first call through may refuse.
-    let ask = || new_ring(2).and_then(|ring| ring.submitter().register_files(&[-1]).map(|()| ring));
+    static ASKED: OnceLock<Result<Mutex<IoUring>>> = OnceLock::new();
+    // All that will be asked for: a sandbox that lets the first call through may refuse the others.
+    let ask = || {
+        let mut ring = new_ring(2)?;
+        ring.submitter().register_files(&[-1])?;
+        // SAFETY: the entry refers to no memory.
+        unsafe { ring.submission().push(&opcode::Nop::new().build()) }.map_err(Error::other)?;
+        match ring.submit_and_wait(1) {
+            Err(error) if !passing(&error) => Err(error),
+            _ => Ok(Mutex::new(ring)),
+        }
+    };
     ASKED.get_or_init(ask).as_ref().err()
 }
 
