@@ -13,7 +13,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from engramsql.bench.measure import Result, Section, Void, drop_pages, is_cold, refuse_holes
+from engramsql.bench.measure import Result, Section, Void, drop_pages, is_cold, plural, refuse_holes
 from engramsql.bench.progress import progress
 from engramsql.errors import ReadError
 
@@ -49,9 +49,9 @@ def run(target: Target, batches: list[int] | None, peers: list[str], repeats: in
             share = f"{rows / target.rows:.0%} of the table"
             section.notes.append(f"{rows} rows are {share}, so without peers; ask for them with --rows")
         results = {
-            "engramsql": Result(f"Table.fetch, {rows} rows", "engramsql", "row", rows),
-            "probe": Result(f"{PROBE}, {rows} rows", "limit", "row", rows),
-            **{peer: Result(f"{peer}, {rows} rows", peer, "row", rows) for peer in present},
+            "engramsql": Result(f"Table.fetch, {plural(rows, 'row')}", "engramsql", "row", rows),
+            "probe": Result(f"{PROBE}, {plural(rows, 'row')}", "limit", "row", rows),
+            **{peer: Result(f"{peer}, {plural(rows, 'row')}", peer, "row", rows) for peer in present},
         }
         paths: dict[str, set[str]] = {reader: set() for reader in results}
         for done in range(_rounds(repeats, rows)):

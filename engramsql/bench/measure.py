@@ -23,6 +23,7 @@ __all__ = [
     "is_cold",
     "mapped_bytes",
     "mapped_files",
+    "plural",
     "refuse_holes",
     "timed",
 ]
@@ -237,6 +238,11 @@ def mapped_bytes(files: Iterable[str]) -> tuple[int, int]:
             elif inside and words[0] == "FilePmdMapped:":
                 huge += int(words[1]) * 1024
     return mapped, huge
+
+
+def plural(count: int, noun: str) -> str:
+    """The count with its noun: ``1 shard``, ``2 shards``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def is_cold(first: float, again: float, rows: int) -> bool:

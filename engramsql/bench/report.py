@@ -5,10 +5,12 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from engramsql.bench.measure import plural
+
 if TYPE_CHECKING:
     from engramsql.bench.measure import Result, Section
 
-__all__ = ["WIDTH", "lines", "plural"]
+__all__ = ["WIDTH", "lines"]
 
 WIDTH = 120
 # A longer name has a line of its own.
@@ -52,11 +54,6 @@ def lines(document: dict[str, Any], sections: list[Section]) -> list[str]:
             out += _table(section.results)
     out += _serving(document)
     return out
-
-
-def plural(count: int, noun: str) -> str:
-    """The count with its noun: ``1 shard``, ``2 shards``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _wrapped(text: str, first: str, others: str) -> list[str]:
