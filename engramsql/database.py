@@ -254,19 +254,24 @@ class Database(Statements):
             budget: Bytes, a text like ``"8GB"``, 0 to keep no rows, or None for the default.
 
         Raises:
-            ArgumentError: If it is no size.
+            ArgumentError: If it is no size, or too small to keep rows.
         """
         self._open_session()
+        # What was SET before, right or wrong, ends here; the engine notices when a function of ours binds.
+        self._connection.execute("RESET GLOBAL engram_ram_budget")
+        self._connection.execute("FROM engram_cache()")
         set_ram_budget(budget)
-        if udf.shares_engine(self._connection):
+        if budget is None or udf.shares_engine(self._connection):
             return
-        # The extension is a library of its own here, with a cache of its own.
-        if budget is None:
-            self._connection.execute("RESET GLOBAL engram_ram_budget")
-        else:
-            half = cache_usage().budget // 2
-            set_ram_budget(half)
-            self._connection.execute(f"SET GLOBAL engram_ram_budget = '{half}'")
+        # The extension is a library of its own here, with a cache of its own: each gets half, if that keeps rows.
+        given = cache_usage().budget
+        try:
+            set_ram_budget(given // 2)
+            half = given // 2
+        except ArgumentError:
+            half = 0
+        self._connection.execute(f"SET GLOBAL engram_ram_budget = '{half}'")
+        self._connection.execute("FROM engram_cache()")
 
     def set_threads(self, threads: int | None) -> None:
         """Sets the threads of DuckDB, and of one call for rows in memory.

@@ -32,12 +32,12 @@ import engramsql
 db = engramsql.connect()
 db.register("t", sys.argv[1], width=8)
 try:
-    db.table("t")
+    db.table("t").fetch([0])
 except Exception as e:
-    assert "which is not available here" in str(e), e
+    assert f"reader '{sys.argv[2]}'" in str(e) and "is not available here" in str(e), e
     print(e)
 """,
-            args=[folder],
+            args=[folder, reader],
             env={"ENGRAMSQL_READER": reader},
         )
     return done.stdout.strip()

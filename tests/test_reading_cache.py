@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.usefixtures("settings"), pytest.mark.chooses_reader]
 
 
 def test_a_cold_table_is_read_from_the_disk_once(db: Any, tmp_path: Path) -> None:
-    """By io_uring where there is one, else through the map, and in either case as the counters say."""
+    """By io_uring where there is one, else, because a budget was set, by threads; the counters say which."""
     data = random_store(tmp_path)
     make_cold(tmp_path)
     db.set_ram_budget(64 * MIB)

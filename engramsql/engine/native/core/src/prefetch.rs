@@ -76,7 +76,7 @@ impl Prefetch {
         self.shared.progress().done
     }
 
-    /// Whether it was cancelled before it ended.
+    /// Whether it was cancelled before it ended, or the system gave no thread for it.
     pub fn is_cancelled(&self) -> bool {
         self.shared.progress().cancelled
     }

@@ -54,9 +54,13 @@ pub(crate) fn from_environment() -> Result<(), ReadError> {
 /// The place that `ENGRAMSQL_READER` names, or the name that is none.
 fn environment() -> &'static Result<u8, String> {
     static READ: OnceLock<Result<u8, String>> = OnceLock::new();
-    READ.get_or_init(|| match std::env::var("ENGRAMSQL_READER").unwrap_or_default() {
-        name if name.is_empty() => Ok(0),
-        name => place(&name).ok_or(name),
+    READ.get_or_init(|| match std::env::var_os("ENGRAMSQL_READER") {
+        Some(name) if !name.is_empty() => {
+            // What is no UTF-8 names no reader, and is told like any other such name.
+            let name = name.to_string_lossy().into_owned();
+            place(&name).ok_or(name)
+        }
+        _ => Ok(0),
     })
 }
 

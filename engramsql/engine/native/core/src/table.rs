@@ -294,16 +294,19 @@ impl Table {
         Ok(self.readers.prefetch(&ReadPlan::proven(&self.layout, ids))?)
     }
 
-    /// Rows, from the first on, that fit `budget` bytes; without one as many as the row cache's budget holds if that was
-    /// set, else as many as half of the memory that the process may use: the rest belongs to others.
+    /// Rows, from the first on, that [`warm`](Self::warm) can bring into memory and keep there: as many as fit `budget`
+    /// bytes of rows and, if a RAM budget was set, the row cache. Without `budget` and RAM budget as many as half of the
+    /// memory that the process may use: the rest belongs to others.
     pub fn rows_within(&self, budget: Option<u64>) -> u64 {
         let cache = self.readers.cache();
-        let bytes = match budget {
-            Some(bytes) => bytes,
-            None if cache.budget_is_explicit() && cache.budget() > 0 => cache.budget(),
-            None => cache::usable_memory() / 2,
+        let explicit = cache.budget_is_explicit() && cache.budget() > 0;
+        let most = if explicit { cache.capacity() } else { self.rows_of_bytes(cache::usable_memory() / 2) };
+        let wanted = match budget {
+            Some(bytes) if explicit => self.rows_of_bytes(bytes).min(most),
+            Some(bytes) => self.rows_of_bytes(bytes),
+            None => most,
         };
-        self.rows_of_bytes(bytes).min(self.rows())
+        wanted.min(self.rows())
     }
 
     /// Rows that `bytes` bytes hold.
@@ -370,11 +373,21 @@ impl Table {
         if threads > 1 {
             let here = ids.len() / threads;
             let (first, rest) = output.split(here);
-            return std::thread::scope(|scope| {
-                let others = scope.spawn(|| self.gather_on(threads - 1, &ids[here..], rest));
+            let mut rest = Some(rest);
+            let read_rest = |rest: &mut Option<_>, threads| match rest.take() {
+                Some(rest) => self.gather_on(threads, &ids[here..], rest),
+                None => Ok(()),
+            };
+            std::thread::scope(|scope| {
+                let others = std::thread::Builder::new().spawn_scoped(scope, || read_rest(&mut rest, threads - 1)).ok();
                 let mine = self.gather_on(1, &ids[..here], first);
-                mine.and(others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            });
+                let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                };
+                mine.and(others.map_or(Ok(()), join))
+            })?;
+            // Where the system gives no thread, nobody has taken it.
+            return read_rest(&mut rest, 1);
         }
         if ids.is_empty() {
             return Ok(());

@@ -182,6 +182,10 @@ fn rows_that_were_evicted_are_noticed_in_the_middle_of_a_batch() {
     check(&table, &ids);
     let rows: u64 = rows_by_path(&table).iter().map(|(_, rows)| rows).sum();
     assert_eq!(rows, 64 + 2 * 5000);
+    // Where rows are read directly, their path shows that the map was left.
+    let directly: u64 =
+        rows_by_path(&table).iter().filter(|(path, _)| *path != CodePath::Mapped).map(|(_, rows)| rows).sum();
+    assert!(!table.reads_directly() || directly > 5000, "{:?}", rows_by_path(&table));
 }
 
 #[test]
@@ -249,10 +253,14 @@ fn warming_fills_what_the_budget_says() {
     check(&table, &ids);
     assert_eq!(table.cached().misses, 0);
     // As much as there is room for, and no more.
-    set_budget(Some(6 << 20));
-    let resident = table.warm(0..ROWS as u64).unwrap();
-    assert!(resident > 2 << 20 && resident <= 6 << 20, "{resident}");
-    assert!(RowCache::global().unwrap().usage().bytes <= 6 << 20);
+    set_budget(Some(8 << 20));
+    let rows = table.rows_within(None);
+    assert!(rows > 15_000 && rows < ROWS as u64, "{rows}");
+    assert_eq!(table.rows_within(Some(1 << 40)), rows);
+    assert_eq!(table.warm(0..rows).unwrap(), rows * WIDTH as u64);
+    // All of them are there still, not only when each was brought.
+    assert_eq!(table.warm(0..rows).unwrap(), rows * WIDTH as u64);
+    assert!(RowCache::global().unwrap().usage().bytes <= 8 << 20);
 }
 
 #[test]

@@ -107,10 +107,13 @@ fn refuse_missing(object: &Bound<'_, PyAny>, meaning: Meaning<'_>) -> PyResult<(
         false
     };
     if missing {
-        let message = format!(
-            "{}s must not be missing (NULL or masked); leave them out, or call fetch_arrow or vectors_arrow",
-            meaning.noun()
-        );
+        // Only Arrow results can say that a row is missing.
+        let remedy = if matches!(meaning, Meaning::Row(_)) && object.hasattr("null_count")? {
+            ", or call fetch_arrow or vectors_arrow"
+        } else {
+            ""
+        };
+        let message = format!("{}s must not be missing (NULL or masked); leave them out{remedy}", meaning.noun());
         return Err(errors::argument(object.py(), message));
     }
     Ok(())

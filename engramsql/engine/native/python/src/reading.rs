@@ -81,13 +81,13 @@ pub fn cache_usage(py: Python<'_>) -> PyResult<CacheUsage> {
 
 /// Sets the bytes that the row cache of this process may hold: a number, a text like "8GB", or None for the default.
 ///
-/// Raises ArgumentError for what is no size.
+/// Raises ArgumentError for what is no size, or too small to keep rows.
 #[pyfunction]
 #[pyo3(signature = (budget))]
 pub fn set_ram_budget(py: Python<'_>, budget: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     guard(py, || {
         let bytes = budget.map(|budget| size(py, budget)).transpose()?;
-        detached(py, || RowCache::global()?.set_budget(bytes))
+        detached(py, || RowCache::global()?.set_budget(bytes.map(cache::check_budget).transpose()?))
     })
 }
 

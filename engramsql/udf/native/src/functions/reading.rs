@@ -42,7 +42,7 @@ impl Listing for Stats {
     fn rows(session: &Session, _arguments: &()) -> Result<Vec<Vec<Cell>>> {
         let mut rows = Vec::new();
         for entry in session.tables()? {
-            // A table that does not open was not read either.
+            // A table that does not open (any more) says so where it is used; the others' counters are told all the same.
             let Ok(table) = session.table(&entry.name) else { continue };
             let cached = table.cached();
             for stats in table.stats() {
@@ -177,7 +177,7 @@ impl TableFunction for Warm {
     fn call(bound: &WarmBound, global: &WarmGlobal, _local: &mut (), output: &mut OutChunk<'_>) -> Result<()> {
         let table = &global.table;
         let first = global.next.load(Ordering::Relaxed);
-        let end = bound.rows.min(first + table.rows_of_bytes(STRETCH));
+        let end = bound.rows.min(first + table.rows_of_bytes(STRETCH).max(1));
         global.next.store(end, Ordering::Relaxed);
         if first == end {
             return Ok(());

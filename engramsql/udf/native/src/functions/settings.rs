@@ -1,8 +1,8 @@
 //! `SET engram_ram_budget`, `SET engram_reader`: settings of the engine, which is one per process.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ffi::{Setting, Settings};
-use engram_engine::cache::{RowCache, parse_bytes};
+use engram_engine::cache::{CacheError, RowCache, check_budget, parse_bytes};
 use engram_engine::catalog::Session;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -39,12 +39,24 @@ pub fn apply(session: &Arc<Session>, settings: &Settings<'_>) -> Result<()> {
     });
     let [budget, reader] = &mut applied[known].1;
     if values[0] != *budget {
-        RowCache::global()?.set_budget(values[0].as_deref().map(parse_bytes).transpose()?)?;
+        set_budget(values[0].as_deref()).map_err(|error| refused(&RAM_BUDGET, &error))?;
         budget.clone_from(&values[0]);
     }
     if values[1] != *reader {
-        engram_engine::settings::set_reader(values[1].as_deref().unwrap_or_default())?;
+        let name = values[1].as_deref().unwrap_or_default();
+        engram_engine::settings::set_reader(name).map_err(|error| refused(&READER, &error))?;
         reader.clone_from(&values[1]);
     }
     Ok(())
+}
+
+fn set_budget(text: Option<&str>) -> Result<(), CacheError> {
+    let bytes = text.map(|text| parse_bytes(text).and_then(check_budget)).transpose()?;
+    RowCache::global()?.set_budget(bytes)
+}
+
+/// Every function says so until the setting is put right: what was asked for must not be ignored.
+fn refused(setting: &Setting, error: &dyn std::fmt::Display) -> Error {
+    let name = setting.name;
+    Error::argument(format!("the setting {name} was refused: {error}; SET {name} anew or RESET {name}"))
 }

@@ -17,7 +17,7 @@ mod size;
 mod state;
 mod table;
 
-pub use size::{BUDGET_VARIABLE, CacheError, default_budget, parse_bytes, usable_memory};
+pub use size::{BUDGET_VARIABLE, CacheError, check_budget, default_budget, parse_bytes, usable_memory};
 pub use state::CacheUsage;
 pub use table::{NewRow, Stay, TableKey, TableUsage};
 
@@ -138,6 +138,15 @@ impl CachedTable {
     /// Appends to `missing` the positions of the ids that are not here; no lookup is counted. Ids out of range are missing.
     pub fn find_missing(&self, ids: &[i64], missing: &mut Vec<usize>) {
         self.pool().find_missing(ids, missing);
+    }
+
+    /// Rows of the table that fit the budget beside their index, if no other table has rows.
+    pub fn capacity(&self) -> u64 {
+        /// What the index takes for a row, its free places included.
+        const ENTRY: u64 = 24;
+        // One slab is the index's from the start, and one row slab may be half empty.
+        let bytes = self.budget().saturating_sub(2 * memory::SLAB_BYTES as u64);
+        bytes / (self.layout.row_bytes() as u64 + ENTRY)
     }
 
     /// Forgets every row of the table.

@@ -18,6 +18,12 @@ pub enum CacheError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A budget that holds no row.
+    #[error("a RAM budget of {bytes} bytes is too small to keep rows; give 8MB or more, or 0 to keep none")]
+    TooSmall {
+        /// Bytes given.
+        bytes: u64,
+    },
     /// The environment variable holds no size.
     #[error("{BUDGET_VARIABLE}: {0}")]
     Variable(Box<CacheError>),
@@ -70,10 +76,18 @@ pub fn parse_bytes(text: &str) -> Result<u64, CacheError> {
     whole.checked_mul(*scale).and_then(|bytes| bytes.checked_add(part)).ok_or_else(too_large)
 }
 
+/// The smallest budget but none: a few slabs, so that there is room for rows beside their index.
+const LEAST: u64 = 8_000_000;
+
+/// A budget that keeps rows, or 0.
+pub fn check_budget(bytes: u64) -> Result<u64, CacheError> {
+    if bytes == 0 || bytes >= LEAST { Ok(bytes) } else { Err(CacheError::TooSmall { bytes }) }
+}
+
 /// The budget of the process's cache and whether somebody asked for it: the environment's, or else [`default_budget`].
 pub(super) fn configured_budget() -> Result<(u64, bool), CacheError> {
     match std::env::var_os(BUDGET_VARIABLE) {
-        Some(text) if !text.is_empty() => match parse_bytes(&text.to_string_lossy()) {
+        Some(text) if !text.is_empty() => match parse_bytes(&text.to_string_lossy()).and_then(check_budget) {
             Ok(bytes) => Ok((bytes, true)),
             Err(error) => Err(CacheError::Variable(Box::new(error))),
         },

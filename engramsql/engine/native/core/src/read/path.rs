@@ -34,11 +34,6 @@ impl CodePath {
             CodePath::Cache => "cache",
         }
     }
-
-    /// The reader's path of that name.
-    pub fn from_name(name: &str) -> Option<CodePath> {
-        CodePath::READERS.into_iter().find(|path| path.name() == name)
-    }
 }
 
 impl fmt::Display for CodePath {

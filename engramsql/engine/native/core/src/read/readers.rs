@@ -109,7 +109,10 @@ impl Readers {
 
     /// Whether the last batch did without the disk.
     pub fn in_memory(&self) -> bool {
-        self.forced_path().is_none_or(|path| path == CodePath::Mapped) && self.in_memory.load(Ordering::Relaxed)
+        match self.forced_path() {
+            Some(path) => path == CodePath::Mapped,
+            None => self.in_memory.load(Ordering::Relaxed),
+        }
     }
 
     /// Reads every row of `plan` into `sink`; on an error none may be used.
@@ -141,7 +144,8 @@ impl Readers {
             return Ok(());
         }
         self.watched(&plan, || {
-            let path = self.forced_path().unwrap_or_else(|| self.choose(&plan));
+            // What is read ahead says nothing of what is read now.
+            let path = self.forced_path().unwrap_or_else(|| self.look(&plan).0);
             self.read_and_keep(path, &plan, Stay::UntilUsed, &mut |_: Row<'_>| {})
         })
     }
@@ -158,7 +162,9 @@ impl Readers {
                     std::hint::black_box(byte(row.values.first()) ^ byte(row.values.last()) ^ byte(row.scales.first()));
                 })
             })?;
-            return Ok(plan.ids().len());
+            // Other programs may have driven some out meanwhile.
+            let resident = self.mapped.resident_in(plan.range());
+            return Ok(resident.map_or(plan.ids().len(), |bytes| (bytes / plan.layout().row_bytes() as u64) as usize));
         }
         let mut missing = Vec::new();
         self.cache.find_missing(plan.ids(), &mut missing);
@@ -166,10 +172,10 @@ impl Readers {
             let ids: Vec<i64> = missing.iter().map(|&position| plan.ids()[position]).collect();
             let rest = ReadPlan::proven(plan.layout(), &ids);
             self.watched(&rest, || {
-                let path = match self.choose(&rest) {
+                let path = self.forced_path().unwrap_or_else(|| match self.look(&rest).0 {
                     CodePath::IoUring | CodePath::Pread => CodePath::Sequential,
                     path => path,
-                };
+                });
                 self.read_and_keep(path, &rest, Stay::UntilUsed, &mut |_: Row<'_>| {})
             })?;
             missing.clear();
@@ -276,16 +282,27 @@ impl Readers {
 
     /// The code path for a batch of rows that are not in the row cache.
     fn choose(&self, plan: &ReadPlan<'_>) -> CodePath {
+        let (path, resident) = self.look(plan);
+        self.resident.store(resident, Ordering::Relaxed);
+        self.in_memory.store(resident, Ordering::Relaxed);
+        path
+    }
+
+    /// The code path for a batch of rows that are not in the row cache, and whether the page cache holds all that were
+    /// looked at.
+    fn look(&self, plan: &ReadPlan<'_>) -> (CodePath, bool) {
         let rows = plan.ids().len();
         let sample = if rows < SMALL_BATCH { SMALL_SAMPLE } else { SAMPLE }.min(rows);
         let resident = self.mapped.resident_of(plan.ids(), sample);
-        self.resident.store(resident == Some(sample), Ordering::Relaxed);
-        self.in_memory.store(resident == Some(sample), Ordering::Relaxed);
+        (self.path_of(plan, resident, sample), resident == Some(sample))
+    }
+
+    fn path_of(&self, plan: &ReadPlan<'_>, resident: Option<usize>, sample: usize) -> CodePath {
         // Where the system does not tell, the map finds out.
         if resident.is_none_or(|resident| 2 * resident >= sample) {
             return CodePath::Mapped;
         }
-        let scattered = ROW_FROM_DISK.as_secs_f64() * rows as f64;
+        let scattered = ROW_FROM_DISK.as_secs_f64() * plan.ids().len() as f64;
         if scattered > plan.layout().bytes() as f64 / BYTES_PER_SECOND as f64 {
             return CodePath::Sequential;
         }

@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn ids_of_any_size_are_sorted_with_their_positions() {
-        // With few bits left for positions there are many pieces; the largest row count leaves one position each.
+        // With few bits left for positions there are many pieces; the largest row count leaves two positions each.
         for rows in [1u64, 2, 1 << 20, 1 << 62, (1 << 62) + 1, i64::MAX as u64] {
             let last = rows as i64 - 1;
             let ids: Vec<i64> = (0..50).map(|k| if k % 3 == 0 { last } else { last.min(50 - k) }).collect();

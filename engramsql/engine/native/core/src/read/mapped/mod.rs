@@ -188,16 +188,26 @@ impl MappedReader {
 impl MappedReader {
     /// Says that the rows of `rows` will be read soon and in order; a hint without effect on results.
     pub fn announce(&self, rows: Range<u64>) {
-        for part in &self.parts {
-            let mut first = rows.start;
-            while first < rows.end {
-                let extent = part.extent_of(first);
-                let last = rows.end.min(extent.first_row + extent.rows);
-                let offset = extent.offset + (first - extent.first_row) * part.width() as u64;
-                self.maps[extent.file].announce(offset, (last - first) * part.width() as u64);
+        self.stretches(rows).for_each(|(file, offset, bytes)| self.maps[file].announce(offset, bytes));
+    }
+
+    /// Bytes of the rows of `rows` that the page cache holds, or `None` if unknown.
+    pub fn resident_in(&self, rows: Range<u64>) -> Option<u64> {
+        self.stretches(rows).map(|(file, offset, bytes)| self.resident_bytes(file, offset, bytes)).sum()
+    }
+
+    /// File, offset and length of the bytes of `rows`, extent by extent.
+    fn stretches(&self, rows: Range<u64>) -> impl Iterator<Item = (usize, u64, u64)> {
+        self.parts.iter().flat_map(move |part| {
+            let (mut first, end, width) = (rows.start, rows.end, part.width() as u64);
+            std::iter::from_fn(move || {
+                let extent = (first < end).then(|| part.extent_of(first))?;
+                let last = end.min(extent.first_row + extent.rows);
+                let stretch = (extent.file, extent.offset + (first - extent.first_row) * width, (last - first) * width);
                 first = last;
-            }
-        }
+                Some(stretch)
+            })
+        })
     }
 
     /// Bytes of an extent (file of the layout, offset, length) that the page cache holds, or `None` if unknown.
