@@ -106,7 +106,9 @@ def bring_in(target: Target) -> None:
     """Brings the rows into memory, megabytes at a time, and reads one row of each page.
 
     Populated is not enough: on a virtual machine the first access to a page that the disk has filled goes to the host,
-    and a copy loop of 16 rows takes 60 times as long until all pages were read once. The own table is dropped first, so that it always lies on huge pages: what was read row by row stays on small ones.
+    and a copy loop of 16 rows takes 60 times as long until all pages were read once.
+
+    The own table is dropped first, so that it always lies on huge pages: what was read row by row stays on small ones.
     """
     if target.own and not mapped_files(target.files()):
         drop_pages(target.files())
