@@ -43,7 +43,7 @@ def unmapped(tmp_path: Path) -> Path:
 
 
 def _target(db: str | None = None, table: str | None = None) -> Target:
-    with open_target(argparse.Namespace(db=db, table=table, dir="unused")) as found:
+    with open_target(argparse.Namespace(db=db, table=table, dir="unused", measurements=["hot"])) as found:
         return found
 
 
@@ -373,7 +373,7 @@ def test_a_table_that_is_not_there(own: Path, tmp_path: Path, capsys: pytest.Cap
         message = _fails(capsys, *arguments)
         assert "several tables" in message
         # What it says to write works.
-        assert f"engram_l1 --db {checkpoint}\n" in message
+        assert f"engramsql bench hot engram_l1 --db {checkpoint}\n" in message
     assert cli.main(["bench", "hot", "engram_l1", "--db", checkpoint, "--rows", "4", "--repeats", "1"]) == 0
     assert "in 1 shard," in capsys.readouterr().out
     assert "does not exist" in _fails(capsys, "hot", "--db", str(own), "--json", str(tmp_path / "no" / "file.json"))

@@ -27,7 +27,11 @@ def build(parser: argparse.ArgumentParser) -> None:
     width = max(map(len, MEASUREMENTS))
     lines = [f"  {name:<{width}}  {what}" for name, what in MEASUREMENTS.items()]
     parser.epilog = "\n".join(
-        ["measurements:", *lines, "exit code 3: a cold read did not prove itself; nothing is published"]
+        [
+            "measurements:",
+            *lines,
+            "exit code 3: a cold read did not prove itself, or the files are sparse; nothing is published",
+        ]
     )
     parser.usage = "engramsql bench [MEASUREMENT[,...]|all] [TABLE] [options]"
     parser.add_argument("words", nargs="*", metavar="MEASUREMENT TABLE", help=argparse.SUPPRESS)

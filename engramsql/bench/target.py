@@ -84,6 +84,8 @@ def paths_since_now(table: Table) -> Callable[[], str]:
 @contextmanager
 def open_target(options: argparse.Namespace) -> Iterator[Target]:
     """The table that the options name; the own one, written on first use, if they name none."""
+    # As the command line names them, for a remedy.
+    measurements = "all" if options.measurements == list(MEASUREMENTS) else ",".join(options.measurements)
     if options.db is None and options.table is None:
         database = own_database(Path(options.dir))
         yield _describe(str(database), NAME, f"own test table in '{options.dir}'", own=True)
@@ -91,11 +93,11 @@ def open_target(options: argparse.Namespace) -> Iterator[Target]:
         path = Path(options.db)
         if not is_database(path):
             with _in_place(path) as temporary:
-                yield _of_database(temporary, path, options.table)
+                yield _of_database(temporary, path, options.table, measurements)
             return
         if not (path / CATALOG_FILE).exists():
             raise ArgumentError(f"'{path}' is no database; make one with: engramsql register NAME SOURCE --db DB")
-        yield _of_database(str(path), path, options.table)
+        yield _of_database(str(path), path, options.table, measurements)
     else:
         path = Path(options.table)
         if not path.exists():
@@ -106,7 +108,7 @@ def open_target(options: argparse.Namespace) -> Iterator[Target]:
         if (path / CATALOG_FILE).exists():
             raise ArgumentError(f"'{path}' is a database; give it as --db and name a table of it")
         with _in_place(path) as temporary:
-            yield _describe(temporary, _only(temporary, path), f"'{path}'")
+            yield _describe(temporary, _only(temporary, path, measurements), f"'{path}'")
 
 
 @contextmanager
@@ -117,8 +119,8 @@ def _in_place(source: Path) -> Iterator[str]:
         yield temporary
 
 
-def _of_database(database: str, given: Path, table: str | None) -> Target:
-    name = table or _only(database, given)
+def _of_database(database: str, given: Path, table: str | None, measurements: str) -> Target:
+    name = table or _only(database, given, measurements)
     try:
         return _describe(database, name, f"{name} of '{given}'")
     except UnknownTableError as error:
@@ -126,15 +128,15 @@ def _of_database(database: str, given: Path, table: str | None) -> Target:
         raise ArgumentError(f"{error}; nor is '{name}' a measurement ({', '.join(MEASUREMENTS)})") from None
 
 
-def _only(database: str, given: Path) -> str:
+def _only(database: str, given: Path, measurements: str) -> str:
     names = [entry.name for entry in Session.open(database, read_only=True).tables()]
     if len(names) == 1:
         return names[0]
     if not names:
         raise ArgumentError(f"'{given}' has no table to measure")
     raise ArgumentError(
-        f"'{given}' has several tables ({', '.join(names)}); name one of them with --db, as in: "
-        f"{names[0]} --db {shlex.quote(str(given))}"
+        f"'{given}' has several tables ({', '.join(names)}); name one, as in: "
+        f"engramsql bench {measurements} {names[0]} --db {shlex.quote(str(given))}"
     )
 
 
