@@ -21,7 +21,7 @@ from golden_data import GOLDEN
 from helpers import refuses
 
 from engramsql import cli
-from engramsql.bench import budget, cold, decoding, hashing, hot, measure, options, own_table, peers, run, sql
+from engramsql.bench import budget, cold, decoding, hashing, hot, measure, options, own_table, peers, report, run, sql
 from engramsql.bench.measure import Contender, Result, Section, Void
 from engramsql.bench.target import Target, open_target
 from engramsql.engine import Probe, Session, Spec, probe_rate
@@ -47,7 +47,7 @@ def unmapped(tmp_path: Path) -> Path:
 
 
 def _target(db: str | None = None, table: str | None = None) -> Target:
-    with open_target(argparse.Namespace(db=db, table=table, dir="unused")) as found:
+    with open_target(argparse.Namespace(db=db, table=table, dir="unused", measurements=["hot"])) as found:
         return found
 
 
@@ -154,6 +154,39 @@ def test_only_the_probe_is_exempt(unmapped: Path, monkeypatch: pytest.MonkeyPatc
             cold._read(target, reader, 16)
 
 
+def test_a_table_of_two_parts_per_row_counts_its_shards_once() -> None:
+    target = _target(db=str(GOLDEN / "ckpt_deepseek_v41"), table="engram_l1")
+    assert len(target.parts) == 2
+    assert target.record()["shards"] == 1
+
+
+@pytest.mark.parametrize("measurement", ["cold", "limits"])
+def test_holes_are_void(measurement: str, unmapped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = _target(db=str(unmapped))
+    measure.refuse_holes(target.parts)
+    file = Path(target.files()[1])
+    size = file.stat().st_size
+    with file.open("r+b") as opened:
+        opened.truncate(size // 2)
+        opened.truncate(size)
+    assert cli.main(["bench", measurement, "--db", str(unmapped), "--rows", "16", "--repeats", "1"]) == 3
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"VOID: '{file}' is a sparse file: only ")
+    assert len(captured.err.splitlines()) == 1
+
+
+def test_a_small_table_is_named_as_a_cause_of_void(unmapped: Path) -> None:
+    target = _target(db=str(unmapped))
+    assert "3.2 MB the table may be too small" in cold._too_small(target)
+    assert cold._too_small(replace(target, rows=10**9)) == ""
+
+
+def test_threads_are_those_that_read() -> None:
+    assert [hot.thread_counts(rows, 8) for rows in (1, 65535, 65536, 10**6)] == [[1], [1], [1, 2], [1, 8]]
+    assert hot.thread_counts(10**6, 1) == [1]
+
+
 def test_a_child_that_fails_is_an_error_with_its_last_line(unmapped: Path) -> None:
     target = _target(db=str(unmapped))
     broken = Target(**{**asdict(target), "name": "no such table"})
@@ -246,6 +279,7 @@ def test_a_layer_needs_as_many_layers_before_it(layer: int, passes: bool) -> Non
     lead = budget.lead_time(_cold_section([200e-6, 160e-6, 300e-6]), 16, 50.0, layer)
     assert (lead["layers_ahead"], lead["layers_ahead_of_the_slowest"]) == (4, 6)
     assert lead["passes"] is passes
+    assert lead["slowest_passes"] is (layer >= 6)
 
 
 def test_budget_is_heads_times_a_row() -> None:
@@ -253,7 +287,30 @@ def test_budget_is_heads_times_a_row() -> None:
     assert [line["rows"] for line in lines] == [16, 8192]
     assert [line["us_per_token"] for line in lines] == [pytest.approx(200), pytest.approx(16)]
     assert [line["passes"] for line in lines] == [False, True]
+    assert [line["slowest_passes"] for line in lines] == [False, True]
     assert lines[1]["tokens"] == 512
+
+
+def test_the_slowest_call_has_a_verdict_of_its_own() -> None:
+    (step, _) = budget.per_token(_cold_section([90e-6, 95e-6, 300e-6]), 16, 100.0)
+    assert (step["passes"], step["slowest_passes"]) == (True, False)
+    lead = budget.lead_time(_cold_section([50e-6, 40e-6, 300e-6]), 16, 50.0, 1)
+    printed = report._serving({"budget": {"budget_us": 100.0, "heads": 16, "per_token": [step]}, "lead_time": lead})
+    assert [" ".join(line.split()) for line in printed if line.startswith("      ")] == [
+        "median pass 95.0 us per token",
+        "slowest FAIL 300.0 us per token",
+        "median pass 50.0 us, so it must start 1 layer ahead",
+        "slowest FAIL 300.0 us, so it must start 6 layers ahead",
+    ]
+
+
+def test_lines_fit_the_width() -> None:
+    long = Result("a name " * 12, "engramsql", "row", 1, "by a code path " * 20, [1e-3], {"limit: loop, 16 rows": 0.5})
+    short = Result("short", "limit", "row", 16, "path", [1e-3])
+    printed = report._table([long, short])
+    assert max(map(len, printed)) <= report.WIDTH
+    assert len({line.rindex("us/row") for line in printed if "us/row" in line}) == 1
+    assert any("0.50 x loop" in line for line in printed)
 
 
 # The command.
@@ -307,13 +364,22 @@ def _fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_a_table_that_is_not_there(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "needs --db" in _fails(capsys, "hot", "nothing-here")
+    assert "nor a measurement (cold, limits, hot, hash, decode, sql)" in _fails(capsys, "hott")
+    assert "nor is 'hott' a measurement (cold, limits" in _fails(capsys, "hott", "--db", str(own))
     assert "give it as --db" in _fails(capsys, "hot", str(own))
     assert "is no database" in _fails(capsys, "hot", "--db", str(tmp_path))
     assert "other" in _fails(capsys, "hot", "other", "--db", str(own))
     several = tmp_path / "db"
     Session.open(several, create=True).register("v41", GOLDEN / "ckpt_deepseek_v41")
     assert "v41_l1, v41_l3" in _fails(capsys, "hot", "--db", str(several))
-    assert "several tables" in _fails(capsys, "hot", str(GOLDEN / "ckpt_deepseek_v41"))
+    checkpoint = str(GOLDEN / "ckpt_deepseek_v41")
+    for arguments in (["hot", checkpoint], ["hot", "--db", checkpoint]):
+        message = _fails(capsys, *arguments)
+        assert "several tables" in message
+        # What it says to write works.
+        assert f"engramsql bench hot engram_l1 --db {checkpoint}\n" in message
+    assert cli.main(["bench", "hot", "engram_l1", "--db", checkpoint, "--rows", "4", "--repeats", "1"]) == 0
+    assert "in 1 shard," in capsys.readouterr().out
     assert "does not exist" in _fails(capsys, "hot", "--db", str(own), "--json", str(tmp_path / "no" / "file.json"))
 
 
@@ -371,7 +437,7 @@ def test_peers_read_the_same_rows(target: Target, name: str, rows: int) -> None:
         assert bytes(answer) == expected.tobytes()
     elif name in ("torch", "numpy"):
         # In the order of the shards.
-        order = np.argsort(ids >= target.shards[0]["rows"], kind="stable")
+        order = np.argsort(ids >= target.parts[0]["rows"], kind="stable")
         assert np.array_equal(out, expected[order])
 
 
@@ -440,7 +506,7 @@ def test_cold_proves_itself_and_is_judged(unmapped: Path, tmp_path: Path, capsys
     assert [line["passes"] for line in document["budget"]["per_token"]] == [True, True]
     assert document["lead_time"]["layers_ahead"] == 1
     assert document["lead_time"]["passes"] is True
-    assert captured.out.count("pass") == 3
+    assert captured.out.count("pass") == 6
 
 
 def test_a_table_of_the_user_is_measured_where_it_lies(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ def layers_ahead(read_us: float, layer_us: float) -> int:
 
 
 def per_token(section: Section, heads: int, budget_us: float) -> list[dict[str, Any]]:
-    """Of each fetch of at least one token: us per token (heads x us per row) against the budget.
+    """Of each fetch of at least one token: us per token (heads x us per row) against the budget, median and slowest.
 
     The first line, of exactly one token's rows, is a decode step; larger batches are several tokens at once.
     """
@@ -31,6 +31,7 @@ def per_token(section: Section, heads: int, budget_us: float) -> list[dict[str, 
             "us_per_token": heads * result.median_us,
             "highest_us_per_token": heads * result.highest_us,
             "passes": heads * result.median_us <= budget_us,
+            "slowest_passes": heads * result.highest_us <= budget_us,
             "code_path": result.code_path,
         }
         for result in _fetches(section)
@@ -45,15 +46,16 @@ def lead_time(section: Section, heads: int, layer_us: float, layer: int) -> dict
     """
     step = next(result for result in _fetches(section) if result.units == heads)
     read_us, slowest_us = step.median_us * heads, step.highest_us * heads
-    needed = layers_ahead(read_us, layer_us)
+    needed, needed_by_slowest = layers_ahead(read_us, layer_us), layers_ahead(slowest_us, layer_us)
     return {
         "read_us": read_us,
         "highest_read_us": slowest_us,
         "layer_us": layer_us,
         "layer": layer,
         "layers_ahead": needed,
-        "layers_ahead_of_the_slowest": layers_ahead(slowest_us, layer_us),
+        "layers_ahead_of_the_slowest": needed_by_slowest,
         "passes": layer >= needed,
+        "slowest_passes": layer >= needed_by_slowest,
     }
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engramsql.bench.arrays import aligned
-from engramsql.bench.hot import bring_in, limit_loop, warm
+from engramsql.bench.hot import bring_in, first_calls, limit_loop, warm
 from engramsql.bench.limits import rate
-from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
+from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory, plural
 from engramsql.bench.progress import progress
 from engramsql.bench.target import paths_since_now
 from engramsql.engine import Probe, decode, set_threads
@@ -75,10 +75,11 @@ def _e_t(section: Section, target: Target, repeats: int) -> list[Result]:
             ids = np.random.default_rng().integers(0, spec.vocab_size, tokens)
             return lambda: table.e_t(ids, out=out)
 
-        result = Result(f"Table.e_t(tokens, out=), {tokens} tokens", "engramsql", "token", tokens)
+        result = Result(f"Table.e_t(tokens, out=), {plural(tokens, 'token')}", "engramsql", "token", tokens)
         ours = Contender(result, prepare, paths_since_now(table))
         with in_memory(section, f"e_t of {tokens} tokens"):
-            results = a_b_b_a([limit, ours], repeats * (40 if tokens < 100 else 5))
+            count = max(100, repeats * 40) if tokens < 100 else repeats * 5
+            results = a_b_b_a([limit, ours], count, first_calls(rows))
         results[1].compare(results[:1])
         found += results
     return found

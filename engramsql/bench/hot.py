@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from engramsql.bench.measure import (
     in_memory,
     mapped_bytes,
     mapped_files,
+    plural,
 )
 from engramsql.bench.peers import fresh_ids, make_peer
 from engramsql.bench.progress import progress
@@ -24,18 +25,35 @@ from engramsql.bench.target import paths_since_now
 from engramsql.engine import Probe, set_threads
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from engramsql.bench.target import Target
     from engramsql.engine import Table
 
-__all__ = ["BATCHES", "bring_in", "limit_loop", "pages_note", "rounds", "run", "warm", "window_note"]
+__all__ = [
+    "BATCHES",
+    "bring_in",
+    "first_calls",
+    "limit_loop",
+    "pages_note",
+    "rounds",
+    "run",
+    "thread_counts",
+    "warm",
+    "window_note",
+]
 
 BATCHES = (16, 256, 8192, 65536, 1_000_000)
-_WARM_ROWS = 100_000
+_WARM_ROWS = 50_000
+# Rows that the engine gives a thread at least; a batch is split if there are two such parts.
+_ROWS_PER_THREAD = 32 << 10
 
 
 def run(target: Target, batches: list[int] | None, peers: list[str], threads: int, repeats: int) -> Section:
     """Rows and vectors into reused arrays beside the limit loop and the peers, A B B A per batch size."""
     section = Section("hot", "hot: rows in memory (no budget for a cold read)")
+    if threads > 1:
+        section.notes.append(f"the engine splits no batch below {2 * _ROWS_PER_THREAD} rows: one thread reads it")
     window_note(section, target)
     bring_in(target)
     table = target.open()
@@ -50,15 +68,16 @@ def run(target: Target, batches: list[int] | None, peers: list[str], threads: in
         # Anew for each batch size: what was evicted since is brought back.
         probe = Probe(target.extents(), target.hot_rows)
         out = aligned((rows, target.row_bytes), np.uint8)
-        contenders = [limit_loop(probe, target, rows, out, count) for count in sorted({1, threads})]
+        counts = thread_counts(rows, threads)
+        contenders = [limit_loop(probe, target, rows, out, count) for count in counts]
         limits = len(contenders)
         floats = aligned((rows, target.dim), np.float32) if target.dim is not None else None
-        for count in sorted({1, threads}):
+        for count in counts:
             contenders.append(_ours("fetch", target, rows, table, out, count))
             if floats is not None:
                 contenders.append(_ours("vectors", target, rows, table, floats, count))
         for name, peer in others.items():
-            result = Result(f"{name}, {rows} rows", name, "row", rows, code_path=peer.path)
+            result = Result(f"{name}, {plural(rows, 'row')}", name, "row", rows, code_path=peer.path)
 
             def prepare(name: str = name, peer: Any = peer, rows: int = rows, out: Any = out) -> Callable[[], object]:
                 call: Callable[[], object] = peer.fetch(fresh_ids(name, target, rows, target.hot_rows), out)
@@ -66,11 +85,12 @@ def run(target: Target, batches: list[int] | None, peers: list[str], threads: in
 
             contenders.append(Contender(result, prepare))
         with in_memory(section, f"{rows} rows"):
-            results = a_b_b_a(contenders, rounds(repeats, rows))
+            results = a_b_b_a(contenders, rounds(repeats, rows), first_calls(rows))
         for result in results[limits:]:
             if result.role == "engramsql":
-                result.compare(other for other in results if other.role != "engramsql")
-        section.results += results
+                result.compare(other for other in results[:limits] if other.extra == result.extra)
+                result.compare(other for other in results[limits:] if other.role != "engramsql")
+        section.results += [result for result in results if _is_split(result)]
     pages_note(section, target)
     return section
 
@@ -83,20 +103,32 @@ def pages_note(section: Section, target: Target) -> None:
 
 
 def bring_in(target: Target) -> None:
-    """Brings the rows into memory, megabytes at a time.
+    """Brings the rows into memory, megabytes at a time, and reads one row of each page.
+
+    Populated is not enough: on a virtual machine the first access to a page that the disk has filled goes to the host,
+    and a copy loop of 16 rows takes 60 times as long until all pages were read once.
 
     The own table is dropped first, so that it always lies on huge pages: what was read row by row stays on small ones.
     """
     if target.own and not mapped_files(target.files()):
         drop_pages(target.files())
-    Probe(target.extents(), target.hot_rows).gather(np.zeros(1, np.int64), np.zeros((1, target.row_bytes), np.uint8))
+    probe = Probe(target.extents(), target.hot_rows)
+    out = np.zeros((_WARM_ROWS, target.row_bytes), np.uint8)
+    for ids in _a_row_of_each_page(target):
+        probe.gather(ids, out[: len(ids)])
 
 
 def warm(table: Any, target: Target) -> None:
     """Reads a row of every page, as a long-lived user has: a map's first touch of a page is no part of a gather."""
+    out = np.zeros((_WARM_ROWS, target.row_bytes), np.uint8)
+    for ids in _a_row_of_each_page(target):
+        table.fetch(ids, out=out[: len(ids)])
+
+
+def _a_row_of_each_page(target: Target) -> Iterator[NDArray[np.int64]]:
     ids = np.arange(0, target.hot_rows, max(1, 4096 // target.row_bytes))
     for start in range(0, len(ids), _WARM_ROWS):
-        table.fetch(ids[start : start + _WARM_ROWS])
+        yield ids[start : start + _WARM_ROWS]
 
 
 def window_note(section: Section, target: Target) -> None:
@@ -106,14 +138,27 @@ def window_note(section: Section, target: Target) -> None:
 
 
 def rounds(repeats: int, rows: int) -> int:
-    """Rounds of A B B A: small batches are over in microseconds, so many are needed."""
-    return repeats * (60 if rows < 1000 else 10 if rows < 20_000 else 3 if rows < 200_000 else 1)
+    """Rounds of A B B A: small batches are over in microseconds, so hundreds of calls are needed."""
+    if rows < 1000:
+        return max(100, repeats * 60)
+    return repeats * (10 if rows < 20_000 else 3 if rows < 200_000 else 1)
+
+
+def first_calls(rows: int) -> int:
+    """Calls of each contender before the clock runs; each has code and pages of its own to bring into the caches."""
+    return 50 if rows < 1000 else 5 if rows < 200_000 else 2
+
+
+def thread_counts(rows: int, threads: int) -> list[int]:
+    """One thread, and as many as the engine really uses of ``threads`` if it splits such a batch."""
+    return sorted({1, max(1, min(threads, rows // _ROWS_PER_THREAD))})
 
 
 def limit_loop(probe: Probe, target: Target, rows: int, out: Any, threads: int) -> Contender:
     """The native loop that only copies rows; its first call, which a_b_b_a throws away, brings them into memory."""
-    unit = "thread" if threads == 1 else "threads"
-    result = Result(f"limit: copy loop, {threads} {unit}, {rows} rows", "limit", "row", rows)
+    name = f"limit: copy loop, {plural(threads, 'thread')}, {plural(rows, 'row')}"
+    result = Result(name, "limit", "row", rows)
+    result.extra["threads"] = threads
     path = [""]
 
     def prepare() -> Callable[[], object]:
@@ -129,8 +174,13 @@ def limit_loop(probe: Probe, target: Target, rows: int, out: Any, threads: int) 
     return Contender(result, prepare, lambda: path[0])
 
 
+def _is_split(result: Result) -> bool:
+    """Whether so many threads read: a reader that is forced and reads no mapped memory uses one thread."""
+    return result.role != "engramsql" or result.extra["threads"] == 1 or "mapped" in result.code_path
+
+
 def _ours(name: str, target: Target, rows: int, table: Table, out: Any, threads: int) -> Contender:
-    """A method of the table that may use so many threads; small batches use one all the same."""
+    """A method of the table on so many threads, see ``thread_counts``."""
     read: Any = getattr(table, name)
 
     def prepare() -> Callable[[], object]:
@@ -138,7 +188,7 @@ def _ours(name: str, target: Target, rows: int, table: Table, out: Any, threads:
         ids = np.random.default_rng().integers(0, target.hot_rows, rows)
         return lambda: read(ids, out=out)
 
-    at_most = "1 thread" if threads == 1 else f"{threads} threads"
-    result = Result(f"Table.{name}(ids, out=), {at_most}, {rows} rows", "engramsql", "row", rows)
+    label = f"Table.{name}(ids, out=), {plural(threads, 'thread')}, {plural(rows, 'row')}"
+    result = Result(label, "engramsql", "row", rows)
     result.extra["threads"] = threads
     return Contender(result, prepare, paths_since_now(table))

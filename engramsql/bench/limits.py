@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.bench.arrays import aligned
-from engramsql.bench.hot import bring_in, limit_loop, pages_note, rounds, window_note
-from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
+from engramsql.bench.hot import bring_in, first_calls, limit_loop, pages_note, rounds, thread_counts, window_note
+from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory, refuse_holes
 from engramsql.bench.progress import progress
 from engramsql.engine import Probe, ProbeReading, probe_rate
 
@@ -26,10 +26,15 @@ _GATHERS = (16, 65536, 1_000_000)
 
 
 def run(target: Target, threads: int, repeats: int) -> Section:
-    """Random sectors, sequential blocks, the copy loop, memcpy and widening, with fresh random ids each time."""
+    """Random sectors, sequential blocks, the copy loop, memcpy and widening, with fresh random ids each time.
+
+    Raises:
+        Void: If the table is not on the disk.
+    """
     section = Section("limits", "limits of this machine for the rows of this table")
     section.notes.append("the disk is read around the page cache (O_DIRECT), one read per row, sorted by offset")
     window_note(section, target)
+    refuse_holes(target.parts)
     probe = Probe(target.extents(), target.hot_rows)
     for sector in sorted({probe.sector, 4096}):
         for depth in _DEPTHS:
@@ -40,7 +45,7 @@ def run(target: Target, threads: int, repeats: int) -> Section:
     for rows in _STEPS:
         name = f"one decode step, {rows} reads at once"
         section.results += _random(probe, target, name, rows, rows, probe.sector, repeats * 10)
-    smallest = min(shard["bytes"] for shard in target.shards)
+    smallest = min(part["bytes"] for part in target.parts)
     for block in (512 << 10, 1 << 20):
         for depth in (8, 32):
             if smallest >= 2 * block:
@@ -50,9 +55,9 @@ def run(target: Target, threads: int, repeats: int) -> Section:
         progress(f"limits: copy loop, {rows} rows")
         out = aligned((rows, target.row_bytes), np.uint8)
         hot = Probe(target.extents(), target.hot_rows)
-        loops = [limit_loop(hot, target, rows, out, count) for count in sorted({1, threads})]
+        loops = [limit_loop(hot, target, rows, out, count) for count in thread_counts(rows, threads)]
         with in_memory(section, f"copy loop, {rows} rows"):
-            section.results += a_b_b_a(loops, rounds(repeats, rows))
+            section.results += a_b_b_a(loops, rounds(repeats, rows), first_calls(rows))
     # While the last probe still maps the files.
     pages_note(section, target)
     for kind, unit in (("copy", "byte"), ("widen", "value")):
@@ -76,7 +81,7 @@ def _random(probe: Probe, target: Target, name: str, rows: int, depth: int, sect
 def _sequential(probe: Probe, target: Target, block: int, depth: int, repeats: int) -> list[Result]:
     name = f"sequential {block >> 10} KiB, {depth} outstanding"
     progress(f"limits: {name}")
-    total = sum(shard["bytes"] for shard in target.shards)
+    total = sum(part["bytes"] for part in target.parts)
     length = min(_SEQUENTIAL_BYTES, total)
 
     def measure() -> ProbeReading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import statistics
@@ -22,6 +23,8 @@ __all__ = [
     "is_cold",
     "mapped_bytes",
     "mapped_files",
+    "plural",
+    "refuse_holes",
     "timed",
 ]
 
@@ -29,6 +32,8 @@ Call = Callable[[], object]
 
 # Pages of libraries that a busy machine pages in again, next to thousands of rows per figure.
 _STRAY_FAULTS = 16
+# Of the bytes of a table in one file: what a file system may leave out at its edges, but no more.
+_LEAST_DATA = 0.9
 
 
 class Void(Exception):  # noqa: N818 - the word of the protocol
@@ -122,10 +127,14 @@ def timed(call: Call) -> float:
     return own if isinstance(own, float) else elapsed
 
 
-def a_b_b_a(contenders: Sequence[Contender], rounds: int) -> list[Result]:
-    """Runs A B ... B A, ``rounds`` times, so that drift of the machine hits all alike, after a first call of each."""
-    for contender in contenders:
-        contender.prepare()()
+def a_b_b_a(contenders: Sequence[Contender], rounds: int, first: int = 1) -> list[Result]:
+    """Runs A B ... B A, ``rounds`` times, so that drift of the machine hits all alike.
+
+    The ``first`` calls of each are not kept: they fill caches and make what is made on first use.
+    """
+    for _ in range(first):
+        for contender in contenders:
+            contender.prepare()()
     for _ in range(rounds):
         for contender in (*contenders, *reversed(contenders)):
             call = contender.prepare()
@@ -151,6 +160,47 @@ def drop_pages(files: Iterable[str]) -> None:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(descriptor)
+
+
+def refuse_holes(parts: Iterable[dict[str, Any]]) -> None:
+    """Refuses extents that are holes of sparse files: a hole is read without touching the disk.
+
+    Raises:
+        Void: If less than 90 % of the extents' bytes in one file are data. Blocks that are only reserved are holes too;
+            other tensors of the file do not count.
+    """
+    by_file: dict[str, list[dict[str, Any]]] = {}
+    for part in parts:
+        by_file.setdefault(part["file"], []).append(part)
+    for file, extents in by_file.items():
+        size = sum(extent["bytes"] for extent in extents)
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            data = sum(_data_bytes(descriptor, e["offset"], e["offset"] + e["bytes"]) for e in extents)
+        finally:
+            os.close(descriptor)
+        if data < _LEAST_DATA * size:
+            raise Void(
+                f"'{file}' is a sparse file: only {data / size:.1%} of the bytes of its rows are on the disk, and "
+                "reading a hole never touches the disk; measure a copy that is written in full"
+            )
+
+
+def _data_bytes(descriptor: int, start: int, end: int) -> int:
+    """Bytes between two offsets that are no hole."""
+    total = 0
+    while start < end:
+        try:
+            start = os.lseek(descriptor, start, os.SEEK_DATA)
+        except OSError as error:
+            # No data from here to the end of the file.
+            if error.errno == errno.ENXIO:
+                break
+            raise
+        hole = os.lseek(descriptor, start, os.SEEK_HOLE)
+        total += max(0, min(hole, end) - start)
+        start = hole
+    return total
 
 
 @contextmanager
@@ -188,6 +238,11 @@ def mapped_bytes(files: Iterable[str]) -> tuple[int, int]:
             elif inside and words[0] == "FilePmdMapped:":
                 huge += int(words[1]) * 1024
     return mapped, huge
+
+
+def plural(count: int, noun: str) -> str:
+    """The count with its noun: ``1 shard``, ``2 shards``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def is_cold(first: float, again: float, rows: int) -> bool:

@@ -30,11 +30,15 @@ def build(parser: argparse.ArgumentParser) -> None:
     width = max(map(len, MEASUREMENTS))
     lines = [f"  {name:<{width}}  {what}" for name, what in MEASUREMENTS.items()]
     parser.epilog = "\n".join(
-        ["measurements:", *lines, "exit code 3: a cold read did not prove itself; nothing is published"]
+        [
+            "measurements:",
+            *lines,
+            "exit code 3: a cold read did not prove itself, or the files are sparse; nothing is published",
+        ]
     )
     parser.usage = "engramsql bench [MEASUREMENT[,...]|all] [TABLE] [options]"
     parser.add_argument("words", nargs="*", metavar="MEASUREMENT TABLE", help=argparse.SUPPRESS)
-    parser.add_argument("--db", metavar="DB", help="database directory; TABLE is then a name in it")
+    parser.add_argument("--db", metavar="DB", help="database, checkpoint or store; TABLE is then a name in it")
     parser.add_argument(
         "--against",
         metavar="PEER",
@@ -49,10 +53,15 @@ def build(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_count,
         default=min(2, os.cpu_count() or 1),
-        help="most threads of SQL and of the limit loops (%(default)s)",
+        help="most threads of fetch and vectors (hot), of the copy loops beside them, and of SQL (%(default)s)",
     )
     parser.add_argument(
-        "--repeats", metavar="N", type=_count, default=7, help="rounds per figure; small batches get more (%(default)s)"
+        "--repeats",
+        metavar="N",
+        type=_count,
+        default=7,
+        help="rounds of A B B A per figure, two calls of each in a round; hot rounds of small batches are many times "
+        "as many, cold rounds of large ones fewer (%(default)s)",
     )
     parser.add_argument("--json", metavar="FILE", help="write every sample too")
     parser.add_argument("--budget-us", metavar="US", type=_positive, help="time that the rows of one token may take")

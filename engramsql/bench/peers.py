@@ -63,7 +63,7 @@ def fresh_ids(peer: str, target: Target, rows: int, limit: int) -> NDArray[np.in
 
     rng = np.random.default_rng()
     if peer in ("torch", "numpy", "arrow") and rows < _ONE_SHARD_BELOW:
-        firsts = [shard for shard in target.shards if shard["first_row"] < limit]
+        firsts = [shard for shard in target.parts if shard["first_row"] < limit]
         shard = firsts[int(rng.integers(len(firsts)))]
         first = shard["first_row"]
         return rng.integers(first, min(first + shard["rows"], limit), rows)
@@ -76,7 +76,7 @@ class _Engramdb:
     def __init__(self, target: Target) -> None:
         import engramdb
 
-        shards = target.shards
+        shards = target.parts
         directories = {os.path.dirname(shard["file"]) for shard in shards}
         names = [os.path.basename(shard["file"]) for shard in shards]
         even = len({shard["rows"] for shard in shards}) == 1 and all(shard["offset"] == 0 for shard in shards)
@@ -98,16 +98,15 @@ class _ByExtent:
         import numpy as np
 
         by_shard: dict[int, list[dict[str, Any]]] = {}
-        for shard in target.shards:
+        for shard in target.parts:
             by_shard.setdefault(shard["shard"], []).append(shard)
         if any(len(parts) > 1 for parts in by_shard.values()):
             raise ArgumentError(
                 f"rows of {target.label} lie in two parts, which no peer but engramsql joins; leave it out"
             )
-        self.firsts = np.array([shard["first_row"] for shard in target.shards])
-        self.matrices = [
-            np.memmap(s["file"], np.uint8, "r", s["offset"], (s["rows"], s["bytes"] // s["rows"]))
-            for s in target.shards
+        self.firsts = np.array([shard["first_row"] for shard in target.parts])
+        self.matrices: list[Any] = [
+            np.memmap(s["file"], np.uint8, "r", s["offset"], (s["rows"], s["bytes"] // s["rows"])) for s in target.parts
         ]
 
     def split(self, ids: NDArray[np.int64], out: NDArray[np.uint8]) -> list[tuple[int, Any, Any]]:
@@ -172,17 +171,20 @@ class _Arrow(_ByExtent):
     path = "pyarrow FixedSizeBinary take over a memory map"
 
     def __init__(self, target: Target) -> None:
+        import numpy as np
         import pyarrow as pa
 
         super().__init__(target)
         self._pa = pa
         width = pa.binary(target.row_bytes)
         self._arrays = []
-        for shard in target.shards:
+        for shard in target.parts:
             with pa.memory_map(shard["file"]) as file:
                 file.seek(shard["offset"])
                 buffer = file.read_buffer(shard["bytes"])
             self._arrays.append(pa.FixedSizeBinaryArray.from_buffers(width, shard["rows"], [None, buffer]))
+            # These are the pages that it takes from; the maps of the base class are other ones.
+            self.matrices[len(self._arrays) - 1] = np.frombuffer(buffer, np.uint8).reshape(shard["rows"], -1)
 
     def fetch(self, ids: NDArray[np.int64], out: NDArray[np.uint8]) -> Callable[[], object]:
         pieces = [(self._arrays[k], self._pa.array(local)) for k, local, _ in self.split(ids, out)]

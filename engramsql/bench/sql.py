@@ -14,7 +14,7 @@ import numpy as np
 
 from engramsql.bench.arrays import aligned
 from engramsql.bench.hot import bring_in, warm, window_note
-from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory
+from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory, plural
 from engramsql.bench.progress import progress
 from engramsql.bench.target import paths_since_now
 from engramsql.engine import set_threads
@@ -36,7 +36,7 @@ def run(target: Target, threads: int, repeats: int) -> Section:
     """Aggregated lookups, Arrow results with their peak memory, and what a small query costs."""
     from engramsql.database import connect
 
-    title = f"sql: {ROWS} random row ids from a column, DuckDB on {threads} {'thread' if threads == 1 else 'threads'}"
+    title = f"sql: {ROWS} random row ids from a column, DuckDB on {plural(threads, 'thread')}"
     section = Section("sql", title)
     window_note(section, target)
     bring_in(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from engramsql._directory import CATALOG_FILE, is_database
 from engramsql.bench.machine import available_memory
+from engramsql.bench.options import MEASUREMENTS
 from engramsql.bench.own_table import NAME, own_database
 from engramsql.engine import Session, default_name
-from engramsql.errors import ArgumentError
+from engramsql.errors import ArgumentError, UnknownTableError
 
 if TYPE_CHECKING:
     import argparse
@@ -38,7 +40,9 @@ class Target:
     scale: float | None
     spec: str | None
     heads: int
-    shards: list[dict[str, Any]]
+    shards: int
+    parts: list[dict[str, Any]]
+    """The extents; a shard may have several."""
     own: bool
     """Whether it is the test table, which nobody else uses."""
     hot_rows: int
@@ -50,16 +54,16 @@ class Target:
 
     def extents(self) -> list[Any]:
         """The extents, for a probe."""
-        return [SimpleNamespace(**shard) for shard in self.shards]
+        return [SimpleNamespace(**part) for part in self.parts]
 
     def files(self) -> list[str]:
         """The files."""
-        return list(dict.fromkeys(shard["file"] for shard in self.shards))
+        return list(dict.fromkeys(part["file"] for part in self.parts))
 
     def record(self) -> dict[str, Any]:
         """The table as JSON has it."""
-        record = {key: value for key, value in asdict(self).items() if key not in ("database", "shards", "label")}
-        return {"table": self.label, "shards": len(self.shards), "bytes": self.rows * self.row_bytes, **record}
+        record = {key: value for key, value in asdict(self).items() if key not in ("database", "parts", "label")}
+        return {"table": self.label, "bytes": self.rows * self.row_bytes, **record}
 
 
 def paths_since_now(table: Table) -> Callable[[], str]:
@@ -80,39 +84,68 @@ def paths_since_now(table: Table) -> Callable[[], str]:
 @contextmanager
 def open_target(options: argparse.Namespace) -> Iterator[Target]:
     """The table that the options name; the own one, written on first use, if they name none."""
+    # As the command line names them, for a remedy.
+    measurements = "all" if options.measurements == list(MEASUREMENTS) else ",".join(options.measurements)
     if options.db is None and options.table is None:
         database = own_database(Path(options.dir))
         yield _describe(str(database), NAME, f"own test table in '{options.dir}'", own=True)
     elif options.db is not None:
-        if is_database(Path(options.db)) and not (Path(options.db) / CATALOG_FILE).exists():
-            raise ArgumentError(f"'{options.db}' is no database; make one with: engramsql register NAME SOURCE --db DB")
-        names = [entry.name for entry in Session.open(options.db, read_only=True).tables()]
-        name = options.table or _only(names, f"database '{options.db}'")
-        yield _describe(options.db, name, f"{name} of '{options.db}'")
+        path = Path(options.db)
+        if not is_database(path):
+            with _in_place(path) as temporary:
+                yield _of_database(temporary, path, options.table, measurements)
+            return
+        if not (path / CATALOG_FILE).exists():
+            raise ArgumentError(f"'{path}' is no database; make one with: engramsql register NAME SOURCE --db DB")
+        yield _of_database(str(path), path, options.table, measurements)
     else:
         path = Path(options.table)
         if not path.exists():
-            raise ArgumentError(f"'{path}' does not exist; a name of a registered table needs --db DB")
+            raise ArgumentError(
+                f"'{path}' is no path, nor a measurement ({', '.join(MEASUREMENTS)}); a name of a registered table "
+                "needs --db DB"
+            )
         if (path / CATALOG_FILE).exists():
             raise ArgumentError(f"'{path}' is a database; give it as --db and name a table of it")
-        with tempfile.TemporaryDirectory(prefix="engramsql-bench-") as temporary:
-            entries = Session.open(temporary, create=True).register(default_name(path), path.absolute())
-            name = _only([entry.name for entry in entries], f"'{path}'")
-            yield _describe(temporary, name, f"'{path}'")
+        with _in_place(path) as temporary:
+            yield _describe(temporary, _only(temporary, path, measurements), f"'{path}'")
 
 
-def _only(names: list[str], where: str) -> str:
+@contextmanager
+def _in_place(source: Path) -> Iterator[str]:
+    """A temporary database with the tables of a checkpoint or store, under the names that ``connect`` gives them."""
+    with tempfile.TemporaryDirectory(prefix="engramsql-bench-") as temporary:
+        Session.open(temporary, create=True).register(default_name(source), source.absolute())
+        yield temporary
+
+
+def _of_database(database: str, given: Path, table: str | None, measurements: str) -> Target:
+    name = table or _only(database, given, measurements)
+    try:
+        return _describe(database, name, f"{name} of '{given}'")
+    except UnknownTableError as error:
+        # A mistyped measurement is taken for the table.
+        raise ArgumentError(f"{error}; nor is '{name}' a measurement ({', '.join(MEASUREMENTS)})") from None
+
+
+def _only(database: str, given: Path, measurements: str) -> str:
+    names = [entry.name for entry in Session.open(database, read_only=True).tables()]
     if len(names) == 1:
         return names[0]
     if not names:
-        raise ArgumentError(f"{where} has no table to measure")
-    raise ArgumentError(f"{where} has several tables ({', '.join(names)}); name one, as TABLE with --db DB")
+        raise ArgumentError(f"'{given}' has no table to measure")
+    raise ArgumentError(
+        f"'{given}' has several tables ({', '.join(names)}); name one, as in: "
+        f"engramsql bench {measurements} {names[0]} --db {shlex.quote(str(given))}"
+    )
 
 
 def _describe(database: str, name: str, label: str, own: bool = False) -> Target:
-    table = Session.open(database, read_only=True).table(name)
+    session = Session.open(database, read_only=True)
+    table = session.table(name)
+    entry = next(entry for entry in session.tables() if entry.name == table.name)
     fields = ("shard", "file", "first_row", "rows", "offset", "bytes")
-    shards = [{field: getattr(shard, field) for field in fields} for shard in table.shards()]
+    parts = [{field: getattr(part, field) for field in fields} for part in table.shards()]
     return Target(
         database=str(Path(database).absolute()),
         name=table.name,
@@ -124,7 +157,8 @@ def _describe(database: str, name: str, label: str, own: bool = False) -> Target
         scale=table.scale,
         spec=table.spec.name if table.spec else None,
         heads=len(table.heads()),
-        shards=shards,
+        shards=entry.shards,
+        parts=parts,
         own=own,
         hot_rows=max(1, min(table.rows, available_memory() // 4 // table.row_bytes)),
     )
