@@ -259,7 +259,7 @@ class Database(Statements):
         self._open_session()
         # What was SET before, right or wrong, ends here; the engine notices when a function of ours binds.
         self._connection.execute("RESET GLOBAL engram_ram_budget")
-        self._connection.execute("FROM engram_cache()")
+        self._connection.execute("FROM engram_cache()").fetchall()
         set_ram_budget(budget)
         if budget is None or udf.shares_engine(self._connection):
             return
@@ -271,7 +271,7 @@ class Database(Statements):
         except ArgumentError:
             half = 0
         self._connection.execute(f"SET GLOBAL engram_ram_budget = '{half}'")
-        self._connection.execute("FROM engram_cache()")
+        self._connection.execute("FROM engram_cache()").fetchall()
 
     def set_threads(self, threads: int | None) -> None:
         """Sets the threads of DuckDB, and of one call for rows in memory.

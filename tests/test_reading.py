@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from checkpoints import make_store
@@ -17,6 +19,7 @@ from reading import WIDTH, added, random_store
 
 import engramsql
 from engramsql.engine import cache_usage, set_ram_budget, set_reader, set_threads, threads
+from engramsql.errors import EngramError
 
 pytestmark = pytest.mark.usefixtures("settings")
 
@@ -128,12 +131,12 @@ def path(statement):
     db.sql("SELECT engram_row('rows', 1)").fetchall()
     after = dict(db.sql("SELECT path, rows FROM engram_stats()").fetchall())
     return [path for path in after if after[path] != before.get(path)]
-print(budget("SELECT 1"), budget("SET engram_ram_budget = '3MB'"), budget("RESET engram_ram_budget"))
+print(budget("SELECT 1"), budget("SET engram_ram_budget = '9MB'"), budget("RESET engram_ram_budget"))
 print(path("SELECT 1"), path("SET engram_reader = 'pread'"), path("RESET engram_reader"))
 """
-    env = {"ENGRAMSQL_RAM_BUDGET": "7MB", "ENGRAMSQL_READER": "sequential"}
+    env = {"ENGRAMSQL_RAM_BUDGET": "17MB", "ENGRAMSQL_READER": "sequential"}
     done = run_python(code, args=[str(tmp_path)], env=env)
-    assert done.stdout.splitlines() == ["7000000 3000000 7000000", "['sequential'] ['pread'] ['sequential']"]
+    assert done.stdout.splitlines() == ["17000000 9000000 17000000", "['sequential'] ['pread'] ['sequential']"]
 
 
 @pytest.mark.parametrize("route", ["python", "sql"])
@@ -162,16 +165,36 @@ else:
 def test_a_database_does_not_undo_what_another_has_set(golden_db: Any) -> None:
     """Settings are the process's: the last word counts, and a database that says nothing has none."""
     with engramsql.connect() as other:
-        golden_db.connection.execute("SET engram_ram_budget = '3MB'")
-        assert one(golden_db, "SELECT budget FROM engram_cache()") == 3_000_000
-        assert one(other, "SELECT budget FROM engram_cache()") == 3_000_000
-        other.connection.execute("SET engram_ram_budget = '5MB'")
-        assert one(other, "SELECT budget FROM engram_cache()") == 5_000_000
+        golden_db.connection.execute("SET engram_ram_budget = '9MB'")
+        assert one(golden_db, "SELECT budget FROM engram_cache()") == 9_000_000
+        assert one(other, "SELECT budget FROM engram_cache()") == 9_000_000
+        other.connection.execute("SET engram_ram_budget = '15MB'")
+        assert one(other, "SELECT budget FROM engram_cache()") == 15_000_000
         for _ in range(2):
-            assert one(golden_db, "SELECT budget FROM engram_cache()") == 5_000_000
-        golden_db.connection.execute("SET engram_ram_budget = '4MB'")
-        assert one(golden_db, "SELECT budget FROM engram_cache()") == 4_000_000
-        assert one(other, "SELECT budget FROM engram_cache()") == 4_000_000
+            assert one(golden_db, "SELECT budget FROM engram_cache()") == 15_000_000
+        golden_db.connection.execute("SET engram_ram_budget = '14MB'")
+        assert one(golden_db, "SELECT budget FROM engram_cache()") == 14_000_000
+        assert one(other, "SELECT budget FROM engram_cache()") == 14_000_000
+
+
+def test_a_refused_setting_names_itself_and_python_puts_it_right(golden_db: Any) -> None:
+    for setting, value, why in [
+        ("engram_ram_budget", "lots", "'lots' is not a size"),
+        ("engram_ram_budget", "7MB", "7000000 bytes is too small to keep rows; give 8MB or more"),
+        ("engram_reader", "uring", "no reader 'uring'"),
+    ]:
+        golden_db.connection.execute(f"SET {setting} = '{value}'")
+        for _ in range(2):
+            with pytest.raises(duckdb.Error, match=f"the setting {setting} was refused: .*{re.escape(why)}") as refused:
+                golden_db.sql("SELECT budget FROM engram_cache()").fetchall()
+            assert f"RESET {setting}" in str(refused.value)
+        golden_db.connection.execute(f"RESET {setting}")
+        golden_db.sql("SELECT budget FROM engram_cache()").fetchall()
+    golden_db.connection.execute("SET engram_ram_budget = 'lots'")
+    golden_db.set_ram_budget("9MB")
+    assert one(golden_db, "SELECT budget FROM engram_cache()") == cache_usage().budget == 9_000_000
+    with pytest.raises(EngramError, match="too small to keep rows"):
+        golden_db.set_ram_budget(1)
 
 
 @pytest.mark.parametrize("count", [0, -1, 1 << 40])
@@ -200,7 +223,7 @@ import numpy as np
 import duckdb, engramsql
 from engramsql.engine import cache_usage
 shared = int(duckdb.__version__.split(".")[0]) >= 2
-db = engramsql.connect(ram_budget="8MiB")
+db = engramsql.connect(ram_budget="32MiB")
 db.register("t", sys.argv[2], width=160)
 data = np.concatenate([np.fromfile(f"{sys.argv[2]}/shard_{s:03}.bin", np.uint8).reshape(-1, 160) for s in range(2)])
 ids = np.random.default_rng(2).integers(0, len(data), 500)
@@ -211,10 +234,10 @@ def one(sql):
     return db.sql(sql).fetchall()[0][0]
 table = db.table("t")
 assert rows() and (table.fetch(ids) == data[ids]).all()
-share = 8 << 20 if shared else 4 << 20
+share = 32 << 20 if shared else 16 << 20
 assert (cache_usage().budget, one("SELECT budget FROM engram_cache()")) == (share, share)
 held = [cache_usage().bytes, one("SELECT bytes FROM engram_cache()")]
-assert all(held) and (held[0] == held[1] if shared else sum(held) <= 8 << 20), held
+assert all(held) and (held[0] == held[1] if shared else sum(held) <= 32 << 20), held
 distinct = len(np.unique(ids))
 assert one("SELECT rows FROM engram_cache()") == cache_usage().rows == distinct
 db.connection.execute("SET engram_reader = 'pread'")
@@ -228,7 +251,7 @@ db.set_ram_budget(0)
 assert (cache_usage().bytes, one("SELECT bytes FROM engram_cache()")) == (0, 0)
 db.set_ram_budget(None)
 default = one("SELECT budget FROM engram_cache()")
-assert default == cache_usage().budget > 8 << 20, (default, cache_usage().budget)
+assert default == cache_usage().budget > 32 << 20, (default, cache_usage().budget)
 db.close()
 print("right")
 """

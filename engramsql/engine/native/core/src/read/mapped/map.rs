@@ -47,8 +47,9 @@ impl FileMap {
         let page = rustix::param::page_size() as u64;
         let (begin, end) = (offset, (offset + bytes).min(self.map.len() as u64));
         let mut resident = 0;
-        let mut flags = vec![0u8; PAGES as usize];
         let mut at = begin / page * page;
+        // No longer than needed: this is asked for single rows too.
+        let mut flags = vec![0u8; end.saturating_sub(at).div_ceil(page).min(PAGES) as usize];
         while at < end {
             let length = (end - at).min(PAGES * page);
             // SAFETY: `at..at + length` lies inside the map and begins on a page; `flags` has a byte for each page of
