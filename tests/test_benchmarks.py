@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -601,7 +600,8 @@ def test_ctrl_c_ends_a_write_as_such(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        time.sleep(0.5)
+        while not any(tmp_path.rglob("shard_*")):
+            assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert errors.strip().endswith("KeyboardInterrupt")
