@@ -24,7 +24,7 @@ const BYTES_PER_SECOND: u64 = 1_200_000_000;
 
 /// Rows whose residency is asked for: each costs a system call of about a microsecond, and a row from the disk ten.
 const SAMPLE: usize = 16;
-/// The same for batches of a decode step, so that asking stays below 2 % of the batch.
+/// The same for batches of a decode step, where asking for more would show.
 const SMALL_SAMPLE: usize = 4;
 const SMALL_BATCH: usize = 256;
 
