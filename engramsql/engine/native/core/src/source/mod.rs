@@ -48,6 +48,8 @@ pub struct SourceTable {
     pub format: Option<ValueFormat>,
     /// How tokens address them, if known.
     pub spec: Option<Spec>,
+    /// Digest of the sealed manifest, for stores that EngramSQL built.
+    pub digest: Option<String>,
 }
 
 /// Supplies the compressed token map of a tokenizer file: from a cache, a catalog, or by building it.
