@@ -7,7 +7,7 @@ use crate::fault;
 use crate::format::{Decoder, ValueFormat};
 use crate::gather::{Bfloat16, Bytes, Output, Vectors};
 use crate::prefetch::Prefetch;
-use crate::read::{PathStats, ReadPlan, Readers};
+use crate::read::{PathStats, ReadPlan, Readers, TakeBytes};
 use crate::settings;
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec};
