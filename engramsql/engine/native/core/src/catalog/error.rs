@@ -26,7 +26,7 @@ pub enum CatalogError {
     /// A name that is taken.
     #[error("a {what} named '{name}' is already there; {remedy}")]
     NameTaken {
-        /// "table" or "view".
+        /// "table", "view" or "SQL view".
         what: &'static str,
         /// The name.
         name: String,
@@ -68,18 +68,38 @@ pub enum CatalogError {
         supported: u64,
     },
     /// A catalog that does not parse.
-    #[error("catalog '{}' is damaged: {detail}; restore it from a copy, or remove it and register the tables again", path.display())]
+    #[error("catalog '{}' is damaged: {detail}{remedy}", path.display())]
     Damaged {
         /// The catalog file.
         path: PathBuf,
         /// What is wrong, with its place.
         detail: String,
+        /// What to do, starting with "; ".
+        remedy: String,
+    },
+    /// A catalog with a member that its version does not have.
+    #[error("catalog '{}' has a member {member} that format version {version} does not know; what changed it is not this version of EngramSQL: upgrade engramsql, or take the member out", path.display())]
+    UnknownMember {
+        /// The catalog file.
+        path: PathBuf,
+        /// Its version.
+        version: u64,
+        /// The member, with its place.
+        member: String,
     },
     /// A change to a database that was opened read-only.
     #[error("database '{}' was opened read-only; open it again without read_only to change it", path.display())]
     ReadOnly {
         /// The directory.
         path: PathBuf,
+    },
+    /// Something that needs files of its own, asked of a session without a directory.
+    #[error(
+        "{what} needs a database directory, and this database is in memory; open one, or CALL engram_attach('DIR')"
+    )]
+    InMemory {
+        /// What was asked for.
+        what: &'static str,
     },
     /// A session that was pointed elsewhere while it waited.
     #[error("this session was attached to another database while it waited to change '{}'; nothing was changed, try again", path.display())]

@@ -73,12 +73,12 @@ fn names_that_could_not_be_used_are_refused() {
     }
     session.register("t", &store, &width(8)).unwrap();
     assert!(session.register("T", &store, &width(8)).unwrap_err().to_string().contains("'t' is already there"));
-    session.create_view("v", "SELECT 1", false).unwrap();
+    session.create_sql_view("v", "SELECT 1", false).unwrap();
     assert!(session.register("V", &store, &width(8)).is_err());
-    assert!(session.create_view("t", "SELECT 1", true).is_err());
-    assert!(session.create_view("v", "SELECT 2", false).is_err());
-    session.create_view("V", "SELECT 2", true).unwrap();
-    assert_eq!(session.views().unwrap(), [ViewEntry { name: "V".into(), sql: "SELECT 2".into() }]);
+    assert!(session.create_sql_view("t", "SELECT 1", true).is_err());
+    assert!(session.create_sql_view("v", "SELECT 2", false).is_err());
+    session.create_sql_view("V", "SELECT 2", true).unwrap();
+    assert_eq!(session.sql_views().unwrap(), [SqlViewEntry { name: "V".into(), sql: "SELECT 2".into() }]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_newer_or_damaged_catalog_is_refused_by_name() {
         fs::write(&file, content).unwrap();
         Session::open(home.path(), false, true).err().unwrap().to_string()
     };
-    assert!(refusal(r#"{"format": "engramsql-catalog", "version": 2, "new": 1}"#).contains("version 2"));
+    assert!(refusal(r#"{"format": "engramsql-catalog", "version": 3, "new": 1}"#).contains("version 3"));
     assert!(refusal(r#"{"format": "other", "version": 1}"#).contains("'other'"));
     assert!(refusal(r#"{"format": "engramsql-catalog", "ver"#).contains("engram.json' is damaged"));
     assert!(refusal("").contains("damaged"));
