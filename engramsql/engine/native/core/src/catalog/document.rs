@@ -3,6 +3,7 @@
 use super::backup;
 use super::entry::{SqlViewEntry, TableEntry, ViewEntry};
 use super::error::CatalogError;
+use crate::fault;
 use crate::publish::publish;
 use crate::source::is_spec_path;
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,9 @@ struct FirstBody {
 pub(super) struct Stamp(u64, u64, i64, i64);
 
 impl Stamp {
+    /// The stamp of no file.
+    pub(super) const UNKNOWN: Stamp = Stamp(0, 0, 0, 0);
+
     /// The stamp of the catalog in `directory`, or `None` if there is none yet.
     pub(super) fn of(directory: &Path) -> Result<Option<Stamp>, CatalogError> {
         let path = directory.join(FILE);
@@ -150,8 +154,12 @@ impl Document {
         }
         let mut json = serde_json::to_vec_pretty(&body).map_err(|e| io(e.into()))?;
         json.push(b'\n');
+        fault::point("catalog-backup");
         backup::keep(directory)?;
-        publish(&path, &json).map_err(io)
+        fault::point("catalog-write");
+        publish(&path, &json).map_err(io)?;
+        fault::point("catalog-written");
+        Ok(())
     }
 }
 
@@ -164,7 +172,7 @@ fn unknown_member(error: &serde_json::Error) -> Option<String> {
 }
 
 /// Temporary files of writers that died; only the lock's holder calls this.
-pub(super) fn remove_leftovers(directory: &Path) {
+fn remove_leftovers(directory: &Path) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY)) {

@@ -129,6 +129,60 @@ pub enum CatalogError {
         /// Value now.
         found: String,
     },
+    /// A place to which a table was said to have moved, and that holds another one.
+    #[error("'{}' does not hold what table '{name}' was registered from: {what} was {registered}, there it is {found}; the table was left where it was", path.display())]
+    OtherSource {
+        /// The place.
+        path: PathBuf,
+        /// The table.
+        name: String,
+        /// Property.
+        what: &'static str,
+        /// Value in the catalog.
+        registered: String,
+        /// Value there.
+        found: String,
+    },
+    /// An entry that another process changed during a longer operation on it.
+    #[error("'{name}' was changed by another process meanwhile; nothing was done, try again")]
+    ChangedMeanwhile {
+        /// The table or view.
+        name: String,
+    },
+    /// A table that cannot go before its views.
+    #[error("table '{name}' has the views '{}'; drop those first", views.join("', '"))]
+    HasViews {
+        /// The table.
+        name: String,
+        /// Its materialised views.
+        views: Vec<String>,
+    },
+    /// Data that the database does not own.
+    #[error("'{}' is not in a directory of its own inside the database, so it is never removed; drop '{name}' without its data", path.display())]
+    ForeignData {
+        /// The table or view.
+        name: String,
+        /// Where its data is.
+        path: PathBuf,
+    },
+    /// Data that something else in the catalog needs.
+    #[error("'{}' also holds the data of '{other}'; drop '{name}' without its data, or drop '{other}' first", path.display())]
+    SharedData {
+        /// The table or view.
+        name: String,
+        /// The other one.
+        other: String,
+        /// Where their data is.
+        path: PathBuf,
+    },
+    /// Data that outlived its entry.
+    #[error("'{}' is no longer in the catalog, but could not be removed: {error}; remove it by hand, or with engramsql orphans --remove", path.display())]
+    NotRemoved {
+        /// What is left.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
     /// A path that JSON cannot hold.
     #[error("path '{}' is not valid Unicode and cannot be kept in a catalog; open it by a Unicode path (a symbolic link will do)", path.display())]
     PathNotUnicode {

@@ -14,7 +14,7 @@ mod session;
 
 pub use entry::{RegisterOptions, SpecConstants, SqlViewEntry, TableEntry, ViewEntry};
 pub use error::CatalogError;
-pub use session::{Held, Session};
+pub use session::{Dropped, Held, Orphan, OrphanKind, Session};
 
 #[cfg(test)]
 mod tests;

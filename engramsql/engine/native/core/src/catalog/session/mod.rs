@@ -1,8 +1,12 @@
 //! A set of named tables and views, on a directory or in memory.
 
+mod drop;
 mod open;
+mod orphans;
 mod place;
+mod relocate;
 mod tables;
+mod trash;
 mod views;
 
 use super::document::{Document, Stamp};
@@ -14,6 +18,8 @@ use crate::error::Result;
 use crate::source::FileStamp;
 use crate::spec::TokenMap;
 use crate::table::Table;
+pub use drop::Dropped;
+pub use orphans::{Orphan, OrphanKind};
 pub use place::Held;
 use place::open_directory;
 use std::collections::HashMap;
@@ -62,7 +68,9 @@ impl State {
 
     /// Applies one change and publishes it; nothing changes if it fails. The caller is the only writer.
     fn commit<T>(&mut self, apply: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
-        let before = self.document.clone();
+        let (before, stamp) = (self.document.clone(), self.stamp);
+        // Until it is done, the catalog is read again whatever happens: a panic would leave what was never published.
+        self.stamp = Some(Stamp::UNKNOWN);
         let result = apply(self).and_then(|value| {
             if let Some(directory) = &self.directory {
                 self.document.write(directory)?;
@@ -71,7 +79,7 @@ impl State {
             Ok(value)
         });
         if result.is_err() {
-            self.document = before;
+            (self.document, self.stamp) = (before, stamp);
         }
         self.forget_stale();
         result
@@ -91,6 +99,17 @@ impl State {
             hint
         };
         CatalogError::UnknownTable { name: name.to_owned(), hint }
+    }
+
+    /// [`State::unknown`], where a view would have done as well.
+    fn unknown_of_any_kind(&self, name: &str) -> CatalogError {
+        let Document { tables, views, sql_views } = &self.document;
+        if views.is_empty() && sql_views.is_empty() {
+            return self.unknown(name);
+        }
+        let known = tables.iter().map(|table| &table.name).chain(views.iter().map(|view| &view.name));
+        let known = known.chain(sql_views.iter().map(|view| &view.name)).map(String::as_str);
+        CatalogError::UnknownTable { name: name.to_owned(), hint: names::hint(name, known) }
     }
 
     /// Refuses a name that cannot be one, or that a table, view or SQL view has: they share one set of names.

@@ -70,23 +70,30 @@ impl Session {
     }
 
     fn open_entry(&self, entry: &TableEntry, directory: Option<&Path>) -> Result<Arc<Table>> {
+        let drifted = |what, registered, found| {
+            let (path, name) = (entry.source.clone(), entry.name.clone());
+            CatalogError::Drifted { path, name, what, registered, found }
+        };
+        let Some(found) = self.find(entry, directory)? else {
+            let layer = entry.layer.map_or("none".to_owned(), |layer| layer.to_string());
+            return Err(drifted("layer", layer, "missing".to_owned()).into());
+        };
+        if let Some((what, registered, found)) = entry.difference(&found) {
+            return Err(drifted(what, registered, found).into());
+        }
+        Ok(Arc::new(Table::open(&entry.name, &entry.source, found)?))
+    }
+
+    /// What lies at the source of `entry` now, read with its options; `None` if its layer is not there.
+    pub(super) fn find(&self, entry: &TableEntry, directory: Option<&Path>) -> Result<Option<SourceTable>> {
         let token_maps = |tokenizer: &Path| -> Result<Arc<TokenMap>> {
             match (&entry.token_map, directory) {
                 (Some(file), Some(directory)) => Ok(Arc::new(TokenMap::read(directory.join(file))?)),
                 _ => self.token_map(tokenizer),
             }
         };
-        let found: Vec<SourceTable> = source::open(&entry.source, &entry.options, &token_maps)?;
-        let Some(found) = found.into_iter().find(|table| table.layer == entry.layer) else {
-            let (what, registered) = ("layer", entry.layer.map_or("none".to_owned(), |layer| layer.to_string()));
-            let (path, name, found) = (entry.source.clone(), entry.name.clone(), "missing".to_owned());
-            return Err(CatalogError::Drifted { path, name, what, registered, found }.into());
-        };
-        if let Some((what, registered, found)) = entry.difference(&found) {
-            let (path, name) = (entry.source.clone(), entry.name.clone());
-            return Err(CatalogError::Drifted { path, name, what, registered, found }.into());
-        }
-        Ok(Arc::new(Table::open(&entry.name, &entry.source, found)?))
+        let found = source::open(&entry.source, &entry.options, &token_maps)?;
+        Ok(found.into_iter().find(|table| table.layer == entry.layer))
     }
 
     pub(super) fn token_map(&self, tokenizer: &Path) -> Result<Arc<TokenMap>> {

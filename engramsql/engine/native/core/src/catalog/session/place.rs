@@ -1,7 +1,8 @@
 //! Where a database is, and the names of what it holds.
 
 use super::super::backup::BACKUP;
-use super::super::document::{FILE, TEMPORARY};
+use super::super::document::{Document, FILE, TEMPORARY};
+use super::super::entry::TableEntry;
 use super::super::error::CatalogError;
 use super::super::{lock, names};
 use super::{Session, State};
@@ -59,6 +60,22 @@ impl Session {
         }
         Ok(path)
     }
+}
+
+/// The entry whose data lies at `path` or below it, by its name; however either path is written.
+pub(super) fn entry_within<'a>(document: &'a Document, path: &Path) -> Option<&'a str> {
+    let real = path.canonicalize().ok();
+    let within = |place: &Path| {
+        place.starts_with(path)
+            || real.as_ref().is_some_and(|real| place.canonicalize().is_ok_and(|place| place.starts_with(real)))
+    };
+    let of_table = |table: &TableEntry| {
+        let TableEntry { source, options, .. } = table;
+        let spec = options.spec.as_deref().filter(|spec| source::is_spec_path(spec)).map(Path::new);
+        within(source) || options.tokenizer.as_deref().is_some_and(within) || spec.is_some_and(within)
+    };
+    let table = document.tables.iter().find(|table| of_table(table)).map(|table| table.name.as_str());
+    table.or_else(|| document.views.iter().find(|view| within(&view.directory)).map(|view| view.name.as_str()))
 }
 
 /// What a first change that failed may have left in a database directory.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 impl State {
     /// Whether `source` lies outside the stores that the database itself holds.
-    fn is_in_place(&self, source: &Path) -> bool {
+    pub(super) fn is_in_place(&self, source: &Path) -> bool {
         self.directory.as_ref().is_none_or(|home| !source.starts_with(home.join(TABLES)))
     }
 }
@@ -93,7 +93,7 @@ impl Session {
             } else if let Some(view) = views.iter_mut().find(|view| names::same(&view.name, name)) {
                 view.verified_at = Some(at_us);
             } else {
-                return Err(state.unknown(name).into());
+                return Err(state.unknown_of_any_kind(name).into());
             }
             Ok(())
         })
@@ -104,14 +104,6 @@ impl Session {
         let mut state = self.state();
         state.refresh()?;
         Ok(state.entry(name).ok_or_else(|| state.unknown(name))?.clone())
-    }
-
-    /// Forgets a table; its source stays as it is.
-    pub fn drop_table(&self, name: &str) -> Result<TableEntry> {
-        self.change(|state| match state.document.tables.iter().position(|table| names::same(&table.name, name)) {
-            Some(index) => Ok(state.document.tables.remove(index)),
-            None => Err(state.unknown(name).into()),
-        })
     }
 }
 

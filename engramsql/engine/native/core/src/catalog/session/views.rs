@@ -11,7 +11,7 @@ impl State {
         self.document.views.iter().find(|view| names::same(&view.name, name))
     }
 
-    fn unknown_view<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CatalogError {
+    pub(super) fn unknown_view<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> CatalogError {
         CatalogError::UnknownView { name: name.to_owned(), hint: names::hint(name, known) }
     }
 }
