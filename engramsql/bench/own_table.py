@@ -47,7 +47,7 @@ ENGRAM = Shape(48, 264, 256, "fp8_e4m3_e8m0", None, shards=4, shard_rows=1_500_0
 
 
 def own_database(directory: Path, shape: Shape = PLE) -> Path:
-    """A database below ``directory`` whose table ``bench`` has the shape; written once, in full before it gets its name."""
+    """A database below ``directory`` with a table ``bench`` of the shape, written in full before it gets its name."""
     from engramsql.engine import Session
 
     store, database = directory / f"store-{shape.label}", directory / f"db-{shape.label}"

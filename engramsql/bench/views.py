@@ -1,4 +1,4 @@
-"""The record of a token beside its rows, cold: one read instead of 16 or 48. Every read proves itself, or the run is VOID.
+"""A token's record beside its rows, cold: one read instead of 16 or 48. Every read proves itself, or the run is VOID.
 
 Each read runs in a fresh process, as in :mod:`engramsql.bench.cold`. Keys and slot index are read before: they are what
 is kept in memory, and the records are what is not.
@@ -32,8 +32,8 @@ _VIEW_TOKENS = 40_000
 def run(target: Target, repeats: int, directory: Path) -> Section:
     """Records against rows, with known slots and with keys looked up, A B B A per number of tokens.
 
-    The own test table gets a view, and one of 48 heads of 264 bytes too; of any other table a view that its database has
-    is measured.
+    The own test table gets a view, and so does one of 48 heads of 264 bytes; of any other table a view that its
+    database has is measured.
 
     Raises:
         Void: If a read did not prove itself cold, or a table is not on the disk.
