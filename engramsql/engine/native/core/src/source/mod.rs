@@ -48,7 +48,7 @@ pub struct SourceTable {
     pub format: Option<ValueFormat>,
     /// How tokens address them, if known.
     pub spec: Option<Spec>,
-    /// BLAKE3 of the manifest of a store that describes itself (64 hex digits); `None` for every other source.
+    /// Digest of the sealed manifest, for stores that EngramSQL built.
     pub digest: Option<String>,
 }
 

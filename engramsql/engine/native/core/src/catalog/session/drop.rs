@@ -5,10 +5,9 @@ use super::super::entry::{SqlViewEntry, TableEntry, ViewEntry};
 use super::super::error::CatalogError;
 use super::super::names;
 use super::place::{Held, entry_within};
-use super::trash::Trash;
+use super::trash::Doomed;
 use super::{Session, State};
 use crate::error::Result;
-use crate::fault;
 use std::path::Path;
 
 /// What was dropped.
@@ -87,19 +86,17 @@ impl Session {
 
     fn forget<T: Entry>(&self, data: bool, take: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         let (dropped, trash) = self.exclusive(|state| {
+            let mut doomed = None;
             let dropped = state.commit(|state| {
                 let dropped = take(state)?;
                 if data && let Some((kind, name, path)) = dropped.data() {
                     state.require_owned(kind, name, path)?;
+                    doomed = Doomed::claim(path, false)?;
                 }
                 Ok(dropped)
             })?;
-            fault::point("drop-committed");
-            // Under the lock: nobody can register the directory again before it has another name.
-            let trash = match dropped.data() {
-                Some((.., path)) if data => Trash::take(path)?,
-                _ => None,
-            };
+            // Still under the lock: nobody can register the directory before it has another name.
+            let trash = doomed.map(Doomed::rename).transpose()?;
             Ok((dropped, trash))
         })?;
         if let Some(trash) = trash {
