@@ -14,9 +14,9 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Dropped {
     /// A table.
-    Table(TableEntry),
+    Table(Box<TableEntry>),
     /// A materialised view.
-    View(ViewEntry),
+    View(Box<ViewEntry>),
     /// A SQL view.
     SqlView(SqlViewEntry),
 }
@@ -56,10 +56,10 @@ impl Session {
         self.forget(data, |state| {
             let Document { tables, views, sql_views } = &mut state.document;
             if tables.iter().any(|table| names::same(&table.name, name)) {
-                return Ok(Dropped::Table(state.take_table(name)?));
+                return Ok(Dropped::Table(Box::new(state.take_table(name)?)));
             }
             if let Some(index) = views.iter().position(|view| names::same(&view.name, name)) {
-                return Ok(Dropped::View(views.remove(index)));
+                return Ok(Dropped::View(Box::new(views.remove(index))));
             }
             if let Some(index) = sql_views.iter().position(|view| names::same(&view.name, name)) {
                 return Ok(Dropped::SqlView(sql_views.remove(index)));
