@@ -226,7 +226,7 @@ impl Tensors {
         let values = one_of(&["embed.weight", "embed_tokens.weight"]);
         let scales = one_of(&["embed.scale", "embed.weight_scale_inv", "embed_tokens.weight_scale_inv"]);
         if let (Some(values), Some(scales)) = (values, scales) {
-            return Ok(vec![self.part(&[values.clone()])?, self.part(&[scales.clone()])?]);
+            return Ok(vec![self.part(std::slice::from_ref(values))?, self.part(std::slice::from_ref(scales))?]);
         }
         let ple = self.under(&format!("layers.{layer}.ple.ple_embedding.ngram_embedding."));
         let numbered = |suffix: &str| -> BTreeMap<u32, String> {
