@@ -91,12 +91,12 @@ pub enum Error {
     /// Something could not be written, or what was written cannot be trusted.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A verification or comparison was refused.
-    #[error(transparent)]
-    Verify(#[from] VerifyError),
     /// A table was not built.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// A verification or comparison was refused.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
     /// The caller ended the operation.
     #[error("it was cancelled; what was complete by then is kept where the operation can be resumed")]
     Cancelled,
