@@ -18,7 +18,7 @@ pub use compare::{Comparison, Difference, TakeDifference, compare};
 pub use error::VerifyError;
 pub use finding::{Finding, Level};
 
-use crate::catalog::{CatalogError, Session};
+use crate::catalog::{CatalogError, Session, TableEntry};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use finding::Report;
@@ -49,7 +49,11 @@ pub fn verify(
     let entry = session.table_entry(name)?;
     table::check_named(session, &entry, level, resume, progress, &mut report)?;
     let good = report.bad() == 0;
-    if good && level == Level::Full && !session.is_read_only() {
+    // A name that means another table by now was not verified.
+    let same = |now: TableEntry| {
+        (now.registered_at, &now.source, &now.digest) == (entry.registered_at, &entry.source, &entry.digest)
+    };
+    if good && level == Level::Full && !session.is_read_only() && session.table_entry(name).is_ok_and(same) {
         mark(session, &entry.name)?;
     }
     Ok(good)

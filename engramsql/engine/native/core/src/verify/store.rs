@@ -103,6 +103,7 @@ impl Store<'_> {
             self.token_map(token_map, report);
         }
         let mut usable = Vec::new();
+        let bad = report.bad();
         // No directory holds more; a manifest whose seal is whole announces no more than there are.
         for shard in 0..u32::try_from(shards).unwrap_or(u32::MAX) {
             let sums = checksums.as_ref().and_then(|checksums| checksums.files.get(shard as usize));
@@ -119,7 +120,7 @@ impl Store<'_> {
                 usable.push(Summed { check: "block", shard: Some(shard), path, sums, items });
             }
         }
-        if report.bad() == 0 {
+        if report.bad() == bad {
             report.add(Finding::good("files", None, format!("{shards} shards of the recorded sizes")));
         }
         self.stray(shards, report);
