@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["CATALOG_FILE", "CATALOG_TEMPORARY", "is_database"]
+__all__ = ["CATALOG_BACKUP", "CATALOG_FILE", "CATALOG_TEMPORARY", "is_database"]
 
 CATALOG_FILE = "engram.json"
+
+# Where it is alone, opening the database says what to do.
+CATALOG_BACKUP = f"{CATALOG_FILE}.bak"
 
 # How the name of a catalog begins that is not published yet.
 CATALOG_TEMPORARY = f".{CATALOG_FILE}."
@@ -20,11 +23,11 @@ _LOCK_FILE = "engram.lock"
 
 
 def is_database(path: Path) -> bool:
-    """Whether ``path`` is a database directory, or can become one: it is missing or empty."""
+    """Whether ``path`` is a database directory, damaged or not, or can become one: it is missing or empty."""
     try:
         names = set(os.listdir(path))
     except FileNotFoundError:
         return True
     except NotADirectoryError:
         return False
-    return CATALOG_FILE in names or names <= {_LOCK_FILE}
+    return not names.isdisjoint({CATALOG_FILE, CATALOG_BACKUP}) or names <= {_LOCK_FILE}
