@@ -1,13 +1,16 @@
 //! One error for everything that leaves the engine; each topic keeps its own enum beside its code.
 
+use crate::build::BuildError;
 use crate::cache::CacheError;
 use crate::catalog::CatalogError;
 use crate::cpu::CpuError;
 use crate::format::FormatError;
 use crate::read::ReadError;
+use crate::slot_index::SlotIndexError;
 use crate::source::SourceError;
 use crate::spec::SpecError;
 use crate::storage::StorageError;
+use crate::verify::VerifyError;
 
 /// Result of an engine call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -76,6 +79,9 @@ pub enum Error {
     /// A read failed or a file changed under an open table.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// Keys or a slot index were refused.
+    #[error(transparent)]
+    SlotIndex(#[from] SlotIndexError),
     /// A RAM budget was refused.
     #[error(transparent)]
     Cache(#[from] CacheError),
@@ -85,6 +91,12 @@ pub enum Error {
     /// Something could not be written, or what was written cannot be trusted.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// A table was not built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A verification or comparison was refused.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
     /// The caller ended the operation.
     #[error("it was cancelled; what was complete by then is kept where the operation can be resumed")]
     Cancelled,
@@ -127,9 +139,11 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::RowIdOutOfRange { .. } => ErrorKind::RowId,
-            Error::OutputSize { .. } | Error::Cache(_) | Error::Kernel(_) | Error::Format(FormatError::Kernel(_)) => {
-                ErrorKind::Argument
-            }
+            Error::OutputSize { .. }
+            | Error::Cache(_)
+            | Error::Verify(_)
+            | Error::Kernel(_)
+            | Error::Format(FormatError::Kernel(_)) => ErrorKind::Argument,
             Error::Table { error, .. } => error.kind(),
             Error::NoSpec { .. } => ErrorKind::Spec,
             Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,
@@ -138,9 +152,11 @@ impl Error {
             Error::Source(_) => ErrorKind::Source,
             Error::Storage(StorageError::Busy { .. }) => ErrorKind::Locked,
             Error::Storage(_) => ErrorKind::Storage,
+            Error::Build(e) => e.kind(),
             Error::Cancelled => ErrorKind::Cancelled,
             Error::Read(_) | Error::Prefetch { .. } => ErrorKind::Read,
             Error::Catalog(e) => e.kind(),
+            Error::SlotIndex(e) => e.kind(),
         }
     }
 }

@@ -18,6 +18,8 @@ pub use error::SourceError;
 pub use layout::{Extent, Layout, Part};
 pub use safetensors::{Header, Tensor};
 pub use stamp::FileStamp;
+pub use store::StoreDescription;
+pub(crate) use store::{MANIFEST, StoreLayout, TOKEN_MAP};
 
 use crate::catalog::{RegisterOptions, SpecConstants};
 use crate::error::Result;
@@ -48,7 +50,7 @@ pub struct SourceTable {
     pub format: Option<ValueFormat>,
     /// How tokens address them, if known.
     pub spec: Option<Spec>,
-    /// Digest of the sealed manifest, for stores that EngramSQL built.
+    /// BLAKE3 of the manifest of a store that describes itself (64 hex digits); `None` for every other source.
     pub digest: Option<String>,
 }
 
