@@ -18,8 +18,8 @@ CATALOG_BACKUP = f"{CATALOG_FILE}.bak"
 # How the name of a catalog begins that is not published yet.
 CATALOG_TEMPORARY = f".{CATALOG_FILE}."
 
-# Left behind by the first change of a database that then failed.
-_LOCK_FILE = "engram.lock"
+# Left behind by the first change or build of a database that then failed.
+_LEFT_BEHIND = {"engram.lock", "tables", "views", "token_maps"}
 
 
 def is_database(path: Path) -> bool:
@@ -30,4 +30,6 @@ def is_database(path: Path) -> bool:
         return True
     except NotADirectoryError:
         return False
-    return not names.isdisjoint({CATALOG_FILE, CATALOG_BACKUP}) or names <= {_LOCK_FILE}
+    if not names.isdisjoint({CATALOG_FILE, CATALOG_BACKUP}):
+        return True
+    return all(name in _LEFT_BEHIND or name.startswith(CATALOG_TEMPORARY) for name in names)
