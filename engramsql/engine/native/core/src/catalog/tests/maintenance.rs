@@ -259,20 +259,28 @@ fn what_is_named_by_another_path_is_no_orphan() {
 fn a_session_that_may_not_write_removes_nothing() {
     let home = tempfile::tempdir().unwrap();
     let database = home.path().canonicalize().unwrap().join("db");
-    let store = built(&database, "tables", "t", None);
+    let store = built(&database, "tables", "t", Some("engramsql-store"));
+    // Another program's directory does not become a database; what a first build left does.
+    fs::create_dir(database.join("tables/foreign")).unwrap();
+    Session::open(&database, false, true).err().unwrap();
+    fs::remove_dir(database.join("tables/foreign")).unwrap();
     let session = Session::open(&database, false, true).unwrap();
     session.register("t", &store, &RegisterOptions::default()).unwrap();
-    built(&database, "tables", "orphan", Some("engramsql-store"));
+    let orphan = database.join("tables/orphan");
+    fs::create_dir(&orphan).unwrap();
+    for file in tree(&store) {
+        fs::copy(&file, orphan.join(file.file_name().unwrap())).unwrap();
+    }
     let reader = Session::open(&database, true, false).unwrap();
     for refused in [
         reader.drop("t", true).map(|_| ()),
         reader.remove_orphans().map(|_| ()),
-        reader.relocate("t", &database.join("tables/orphan")).map(|_| ()),
+        reader.relocate("t", &orphan).map(|_| ()),
         reader.mark_verified("t", 1),
         reader.publish_table(table("u", &store), false).map(|_| ()),
     ] {
         assert!(refused.unwrap_err().to_string().contains("read-only"));
     }
     assert_eq!(reader.orphans().unwrap().len(), 1);
-    assert!(store.exists() && database.join("tables/orphan").exists());
+    assert!(store.exists() && orphan.exists());
 }
