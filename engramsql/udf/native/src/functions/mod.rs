@@ -2,6 +2,7 @@
 
 mod catalog;
 mod changes;
+mod copy;
 mod decode;
 mod embeddings;
 mod fetch;
@@ -53,6 +54,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Listed<changes::Attach>>()?;
     registrar.table::<Listed<changes::Register>>()?;
     registrar.table::<Listed<changes::Drop>>()?;
+
+    registrar.copy::<copy::Engram>()?;
 
     settings::SETTINGS.iter().try_for_each(|setting| registrar.setting(setting))?;
     registrar.relations(macros::SCAN);
