@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
+    "CancelledError",
     "CatalogError",
     "CatalogLockedError",
     "ClosedError",
@@ -22,6 +23,7 @@ __all__ = [
     "RowIdTypeError",
     "SourceError",
     "SpecError",
+    "StorageError",
     "TokenIdError",
     "TokenIdTypeError",
     "UnknownTableError",
@@ -66,6 +68,14 @@ class SourceError(EngramError, ValueError):
 
 class ReadError(EngramError, OSError):
     """A read that failed, or a file that changed under an open table."""
+
+
+class StorageError(EngramError, OSError):
+    """A disk that is full or fails, or files of a built table, view or index that are damaged."""
+
+
+class CancelledError(EngramError):
+    """An operation that was cancelled before it was complete."""
 
 
 class CatalogError(EngramError):

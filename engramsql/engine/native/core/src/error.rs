@@ -7,6 +7,7 @@ use crate::format::FormatError;
 use crate::read::ReadError;
 use crate::source::SourceError;
 use crate::spec::SpecError;
+use crate::storage::StorageError;
 
 /// Result of an engine call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -81,6 +82,12 @@ pub enum Error {
     /// The catalog refused a name or a change.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// Something could not be written, or what was written cannot be trusted.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The caller ended the operation.
+    #[error("it was cancelled; what was complete by then is kept where the operation can be resumed")]
+    Cancelled,
     /// `ENGRAMSQL_KERNEL` names no level that can run here.
     #[error(transparent)]
     Kernel(#[from] CpuError),
@@ -107,6 +114,10 @@ pub enum ErrorKind {
     Catalog,
     /// Another process is changing the catalog.
     Locked,
+    /// A disk that is full or fails, or files of ours that are damaged.
+    Storage,
+    /// An operation that was ended by its caller.
+    Cancelled,
     /// An argument of the wrong shape or type.
     Argument,
 }
@@ -125,6 +136,9 @@ impl Error {
             Error::Spec(e) => e.kind(),
             Error::Source(SourceError::WrongConstant { .. }) => ErrorKind::Spec,
             Error::Source(_) => ErrorKind::Source,
+            Error::Storage(StorageError::Busy { .. }) => ErrorKind::Locked,
+            Error::Storage(_) => ErrorKind::Storage,
+            Error::Cancelled => ErrorKind::Cancelled,
             Error::Read(_) | Error::Prefetch { .. } => ErrorKind::Read,
             Error::Catalog(e) => e.kind(),
         }

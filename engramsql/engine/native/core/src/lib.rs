@@ -17,14 +17,17 @@ mod gather;
 mod prefetch;
 pub mod probe;
 mod process;
+mod progress;
 mod publish;
 pub mod read;
 pub mod settings;
 pub mod source;
 pub mod spec;
+pub mod storage;
 mod table;
 mod text;
 
 pub use error::{Error, ErrorKind, Result};
 pub use prefetch::Prefetch;
+pub use progress::Progress;
 pub use table::{HeadInfo, ShardInfo, Table};

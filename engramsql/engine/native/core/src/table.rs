@@ -7,7 +7,7 @@ use crate::fault;
 use crate::format::{Decoder, ValueFormat};
 use crate::gather::{Bfloat16, Bytes, Output, Vectors};
 use crate::prefetch::Prefetch;
-use crate::read::{PathStats, ReadPlan, Readers};
+use crate::read::{PathStats, ReadPlan, Readers, TakeBytes};
 use crate::settings;
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec};
@@ -63,6 +63,7 @@ pub struct Table {
     decoder: Option<Decoder>,
     dim: Option<usize>,
     spec: Option<Spec>,
+    digest: Option<String>,
     readers: Readers,
     /// Those that may still run.
     prefetches: Mutex<Vec<Prefetch>>,
@@ -83,6 +84,7 @@ impl Table {
             decoder: found.format.map(Decoder::new),
             dim,
             spec: found.spec,
+            digest: found.digest,
             layout: found.layout,
             readers,
             prefetches: Mutex::default(),
@@ -132,6 +134,22 @@ impl Table {
     /// Decoder layer (0-based), if the source has layers.
     pub fn layer(&self) -> Option<u32> {
         self.layer
+    }
+
+    /// Digest of its manifest, for a store that EngramSQL built.
+    pub fn digest(&self) -> Option<&str> {
+        self.digest.as_deref()
+    }
+
+    /// Where the rows lie.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What tells this table's content from any other: the digest of a built store's manifest, else BLAKE3 over the
+    /// names, sizes, modification times and extents of its files (what is read in place carries no digest).
+    pub fn identity(&self) -> String {
+        self.digest.clone().unwrap_or_else(|| self.layout.identity())
     }
 
     /// Number of shards.
@@ -265,6 +283,13 @@ impl Table {
         let count = out.len() / dim;
         check_output("values", count * dim, out.len())?;
         self.scan(first, count, Vectors { decoder, dim, out })
+    }
+
+    /// Hands the rows `rows` to `take` in order, as (first row, whole rows as [`fetch_into`](Self::fetch_into) gives them),
+    /// about half a megabyte at a time, at the disk's sequential rate and past every cache. What was taken counts only
+    /// once this has returned without an error.
+    pub fn stream(&self, rows: std::ops::Range<u64>, take: &mut TakeBytes<'_, Error>) -> Result<()> {
+        self.readers.stream(&self.layout, rows.start..rows.end.min(self.rows()), take)
     }
 
     /// Brings rows into the row cache before they are asked for, in the background (where the cache is off: asks the

@@ -17,6 +17,8 @@ fn class_of(kind: ErrorKind) -> &'static str {
         ErrorKind::Read => "ReadError",
         ErrorKind::Catalog => "CatalogError",
         ErrorKind::Locked => "CatalogLockedError",
+        ErrorKind::Storage => "StorageError",
+        ErrorKind::Cancelled => "CancelledError",
         ErrorKind::Argument => "ArgumentError",
     }
 }

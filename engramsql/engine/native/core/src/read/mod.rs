@@ -11,7 +11,8 @@ mod readers;
 mod sink;
 mod stats;
 
-pub use direct::{DirectFiles, IoUringReader, PreadReader, SequentialReader, Unavailable};
+pub(crate) use direct::AlignedMemory;
+pub use direct::{DirectFiles, IoUringReader, PreadReader, RowStream, SequentialReader, TakeBytes, Unavailable};
 pub(crate) use files::FileWatch;
 pub use mapped::MappedReader;
 pub use path::CodePath;
@@ -20,8 +21,9 @@ pub use sink::{Row, RowSink};
 pub use stats::{PathStats, Stats};
 
 use crate::cache::CacheError;
-use crate::source::Layout;
+use crate::source::{Extent, FileStamp, Layout, Part};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Why a read failed.
 #[non_exhaustive]
@@ -153,3 +155,16 @@ pub struct Tally {
 
 #[cfg(test)]
 mod tests;
+
+/// Hands the bytes of the file at `path` to `take` in order, as (offset, bytes), at the disk's rate and past every cache.
+/// What was taken counts only once this has returned without an error.
+pub fn stream_file<E: From<ReadError>>(path: &Path, take: &mut TakeBytes<'_, E>) -> Result<(), E> {
+    let stamp = FileStamp::of(path).map_err(|error| ReadError::io(path, error))?;
+    let bytes = stamp.bytes();
+    let extent = Extent { shard: 0, file: 0, first_row: 0, rows: bytes, offset: 0 };
+    let extents = if bytes > 0 { vec![extent] } else { Vec::new() };
+    let layout = Layout { files: vec![(path.to_owned(), stamp)], rows: bytes, parts: vec![Part::new(1, extents)] };
+    let watch = Arc::new(FileWatch::new(&layout.files)?);
+    RowStream::open(Arc::new(DirectFiles::look(watch.clone()))).read(&layout, 0..bytes, take)?;
+    Ok(watch.prove(&[true])?)
+}

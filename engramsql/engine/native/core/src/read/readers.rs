@@ -6,7 +6,7 @@
 
 use super::{
     CodePath, DirectFiles, FileWatch, IoUringReader, MappedReader, PreadReader, ReadError, ReadPlan, Reader, Row,
-    RowSink, SequentialReader, Stats, Tally, Unavailable,
+    RowSink, RowStream, SequentialReader, Stats, TakeBytes, Tally, Unavailable,
 };
 use crate::cache::{CachedTable, NewRow, RowCache, Stay};
 use crate::settings;
@@ -45,6 +45,7 @@ pub struct Readers {
     io_uring: Result<IoUringReader, Unavailable>,
     pread: PreadReader,
     sequential: SequentialReader,
+    stream: RowStream,
     cache: CachedTable,
     stats: Arc<Stats>,
     /// Every batch takes this path.
@@ -73,7 +74,8 @@ impl Readers {
             mapped,
             io_uring: IoUringReader::open(files.clone()),
             pread: PreadReader::open(files.clone()),
-            sequential: SequentialReader::open(files),
+            sequential: SequentialReader::open(files.clone()),
+            stream: RowStream::open(files),
             cache: cache.table(layout),
             stats: Stats::of(layout),
             forced,
@@ -134,6 +136,20 @@ impl Readers {
     /// cache.
     pub fn scan(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
         self.watched(plan, || self.read_by(self.forced_path().unwrap_or(CodePath::Mapped), plan, sink))
+    }
+
+    /// Hands the rows `rows` of `layout`, which is the one that was opened, to `take` in order, as (first row, whole rows),
+    /// at the disk's rate and past every cache. What was taken counts only once this has returned without an error.
+    pub fn stream<E: From<ReadError>>(
+        &self,
+        layout: &Layout,
+        rows: Range<u64>,
+        take: &mut TakeBytes<'_, E>,
+    ) -> Result<(), E> {
+        let touched = layout.touched_files(rows.clone());
+        self.watch.prove(&touched)?;
+        self.stream.read(layout, rows, take)?;
+        Ok(self.watch.prove(&touched)?)
     }
 
     /// Brings the rows of `plan` into the row cache, or, where it is off, asks the system to bring them into the page

@@ -99,5 +99,6 @@ fn open_layer(layer: u32, rows: Rows, spec: Spec) -> Result<SourceTable> {
         layout: layout.finish(),
         format: Some(ValueFormat::Fp8E4m3E8m0),
         spec: Some(spec),
+        digest: None,
     })
 }

@@ -106,6 +106,42 @@ impl Layout {
         self.parts.first().and_then(|part| part.extents.last()).map_or(0, |extent| extent.shard + 1)
     }
 
+    /// Per file, whether any row of `rows` lies in it.
+    pub fn touched_files(&self, rows: std::ops::Range<u64>) -> Vec<bool> {
+        let mut touched = vec![false; self.files.len()];
+        for extent in self.parts.iter().flat_map(Part::extents) {
+            if extent.first_row < rows.end && rows.start < extent.first_row + extent.rows {
+                touched[extent.file] = true;
+            }
+        }
+        touched
+    }
+
+    /// BLAKE3, 64 hex digits, over what tells these files from others without reading them: names without directories,
+    /// sizes, modification times, and where the rows lie in them.
+    pub fn identity(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let mut add = |numbers: &[u64], name: &[u8]| {
+            for number in numbers {
+                hasher.update(&number.to_le_bytes());
+            }
+            hasher.update(name);
+        };
+        add(&[self.rows], &[]);
+        for part in &self.parts {
+            add(&[part.width() as u64], &[]);
+            for extent in part.extents() {
+                add(&[extent.shard.into(), extent.file as u64, extent.first_row, extent.rows, extent.offset], &[]);
+            }
+        }
+        for (path, stamp) in &self.files {
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            let (seconds, nanoseconds) = stamp.modified();
+            add(&[name.len() as u64, stamp.bytes(), seconds as u64, nanoseconds as u64], name);
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// Bytes of all rows.
     pub fn bytes(&self) -> u64 {
         self.rows * self.row_bytes() as u64

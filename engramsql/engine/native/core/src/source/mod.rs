@@ -48,6 +48,8 @@ pub struct SourceTable {
     pub format: Option<ValueFormat>,
     /// How tokens address them, if known.
     pub spec: Option<Spec>,
+    /// BLAKE3 of the manifest of a store that describes itself (64 hex digits); `None` for every other source.
+    pub digest: Option<String>,
 }
 
 /// Supplies the compressed token map of a tokenizer file: from a cache, a catalog, or by building it.

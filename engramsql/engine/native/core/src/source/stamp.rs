@@ -40,6 +40,11 @@ impl FileStamp {
         self.bytes
     }
 
+    /// When its content was last written: seconds and nanoseconds since the Unix epoch.
+    pub fn modified(&self) -> (i64, i64) {
+        self.modified
+    }
+
     /// What became of the file since this stamp was taken, or `None` if it is unchanged.
     pub fn change(&self, now: std::io::Result<FileStamp>) -> Option<String> {
         match now {

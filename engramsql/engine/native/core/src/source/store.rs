@@ -80,6 +80,7 @@ pub(super) fn open(path: &Path, options: &RegisterOptions, token_maps: TokenMaps
         layout,
         format,
         spec,
+        digest: None,
     })
 }
 

@@ -90,6 +90,7 @@ pub struct Spec {
 struct Inner {
     name: String,
     constants: Constants,
+    config: Value,
     token_map: Option<Arc<TokenMap>>,
     /// `None`: the family hashes compressed ids and there is no map to them.
     hash: Option<Box<dyn NgramHash>>,
@@ -115,7 +116,7 @@ impl Spec {
     }
 
     /// The same under a spec file's name, unless the constants are a released model's.
-    fn named(
+    pub(crate) fn named(
         name: Option<&str>,
         family: &str,
         config: &Value,
@@ -125,7 +126,9 @@ impl Spec {
         let constants = family::derive(family, config, layer, token_map.as_deref())?;
         let hash = family::hash(cpu::level()?, &constants, token_map.clone());
         let name = released::name_of(&constants).or(name).unwrap_or(constants.family);
-        Ok(Spec { inner: Arc::new(Inner { name: name.to_owned(), constants, token_map, hash }) })
+        Ok(Spec {
+            inner: Arc::new(Inner { name: name.to_owned(), constants, config: config.clone(), token_map, hash }),
+        })
     }
 
     fn constants(&self) -> &Constants {
@@ -141,6 +144,12 @@ impl Spec {
     /// file it came from; else the family name.
     pub fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    /// The settings that the constants were derived from, with the field names of a `config.json`: family, layer and token
+    /// map with them make this spec again.
+    pub fn config(&self) -> &Value {
+        &self.inner.config
     }
 
     /// Number of heads: row ids per token.

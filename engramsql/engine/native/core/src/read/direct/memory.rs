@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 /// It is shared with forked children instead of copied on write. While a direct read is under way, a fork makes private
 /// pages ones that the next write replaces, and the disk then writes to a page that nobody looks at (open(2) on
 /// `O_DIRECT`). A child never looks at it.
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// The mapping and its length.
     mapping: NonNull<u8>,
     mapped: usize,
@@ -21,7 +21,7 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     /// `bytes` zeros at a multiple of `alignment`, a power of two, and of a page.
-    pub(super) fn new(bytes: usize, alignment: usize) -> std::io::Result<Memory> {
+    pub(crate) fn new(bytes: usize, alignment: usize) -> std::io::Result<Memory> {
         let refused = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
         // A mapping begins on a page; a disk that asks for more gets it from the slack.
         let slack = if alignment <= rustix::param::page_size() { 0 } else { alignment };
@@ -41,13 +41,13 @@ impl Memory {
         self.start.as_ptr()
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is that long from `start` on, was zeroed, and is written to only through `bytes_mut` or by
         // whoever uses `as_ptr` and then answers for it.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }

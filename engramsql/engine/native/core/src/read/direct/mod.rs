@@ -18,10 +18,13 @@ mod readers;
 mod ring;
 #[cfg(not(target_os = "linux"))]
 use no_ring as ring;
+mod stream;
 mod threads;
 
 pub use files::DirectFiles;
+pub(crate) use memory::Memory as AlignedMemory;
 pub use readers::{IoUringReader, PreadReader, SequentialReader, Unavailable};
+pub use stream::{RowStream, TakeBytes};
 
 #[cfg(test)]
 mod tests;

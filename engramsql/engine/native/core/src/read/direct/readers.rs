@@ -44,7 +44,7 @@ pub enum Unavailable {
 
 impl Unavailable {
     /// The system's answer.
-    fn of_the_system() -> Option<Unavailable> {
+    pub(super) fn of_the_system() -> Option<Unavailable> {
         ring::refusal().map(|error| Unavailable::Refused { reason: error.to_string() })
     }
 }

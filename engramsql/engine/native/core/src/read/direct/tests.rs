@@ -5,8 +5,9 @@ use super::handover::Handover;
 use super::order::Order;
 use super::planner::{Planner, Shape};
 use super::queue::{Completion, Queue, Request, drive};
+use super::stream::RowStream;
 use crate::read::tests::readers;
-use crate::read::{FileWatch, ReadError, ReadPlan, Row, Tally};
+use crate::read::{FileWatch, ReadError, ReadPlan, Row, Tally, stream_file};
 use crate::source::{Extent, FileStamp, Layout, Part};
 use std::fs;
 use std::io::{Error, ErrorKind, Result};
@@ -276,4 +277,75 @@ fn neighbours_share_reads_and_duplicates_cost_none() {
     assert!(reads == 3 && bytes <= 3 * 2 * alignment.max(160), "{reads} reads of {bytes} bytes");
     let (reads, bytes) = tally(&super::SequentialReader::open(files), &(0..10_000).step_by(3).collect::<Vec<_>>());
     assert!(reads <= 4 && bytes <= 1_600_000 + 4 * alignment, "{reads} reads of {bytes} bytes");
+}
+
+/// Every stretch of rows, whole rows with their parts side by side, through the queue that the system allows and through
+/// threads.
+#[test]
+fn a_stream_hands_over_every_row_once_and_in_order() {
+    let mut random = Random(0x5EED_0006);
+    for round in 0..60 {
+        let directory = tempfile::tempdir().unwrap();
+        let (layout, bytes) = random_layout(&mut random, directory.path());
+        let watch = Arc::new(FileWatch::new(&layout.files).unwrap());
+        let stream = RowStream::open(Arc::new(DirectFiles::look(watch)));
+        let width = layout.row_bytes();
+        let first = random.below(layout.rows);
+        let rows = first..first + random.below(layout.rows - first + 1);
+        let mut expected: Vec<u8> = Vec::new();
+        for row in rows.clone() {
+            for (part, bytes) in layout.parts.iter().zip(&bytes) {
+                expected.extend(&bytes[row as usize * part.width()..][..part.width()]);
+            }
+        }
+        let (mut next, mut found) = (rows.start, Vec::<u8>::new());
+        stream
+            .read::<ReadError>(&layout, rows.clone(), &mut |first, bytes| {
+                assert_eq!(first, next);
+                assert_eq!(bytes.len() % width, 0);
+                next += (bytes.len() / width) as u64;
+                found.extend(bytes);
+                Ok(())
+            })
+            .unwrap();
+        assert!(found == expected, "round {round}: rows {rows:?}");
+    }
+}
+
+#[test]
+fn a_stream_ends_with_the_error_of_whoever_takes_its_rows_and_can_be_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (layout, _) = random_layout(&mut Random(0x5EED_0007), directory.path());
+    let watch = Arc::new(FileWatch::new(&layout.files).unwrap());
+    let stream = RowStream::open(Arc::new(DirectFiles::look(watch)));
+    let stop = || ReadError::io(directory.path(), Error::other("enough"));
+    let error = stream.read::<ReadError>(&layout, 0..layout.rows, &mut |_, _| Err(stop())).unwrap_err();
+    assert!(error.to_string().contains("enough"));
+    let mut rows = 0;
+    stream
+        .read::<ReadError>(&layout, 0..layout.rows, &mut |_, bytes| {
+            rows += bytes.len() / layout.row_bytes();
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(rows as u64, layout.rows);
+}
+
+#[test]
+fn a_shortened_file_ends_a_stream_with_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    fs::write(&path, vec![7u8; 3 << 20]).unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let mut taken = 0;
+    let error = stream_file::<ReadError>(&path, &mut |offset, bytes| {
+        if offset == 0 {
+            file.set_len(1 << 20).unwrap();
+        }
+        taken += bytes.len();
+        Ok(())
+    });
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("truncated") || error.contains("ends before"), "{error}");
+    assert!(taken < 3 << 20 || error.contains("truncated"));
 }

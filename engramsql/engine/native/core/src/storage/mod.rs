@@ -1,0 +1,16 @@
+//! What is written to disk and must be trusted later: sealed documents, block checksums, files written in order.
+//!
+//! A build writes into a directory that nothing names, under a [`DirectoryLock`], with checksums of every block
+//! ([`checksum`]) and a manifest that proves itself ([`seal`]). It becomes visible by one rename of the catalog.
+
+pub mod checksum;
+mod error;
+mod lock;
+pub mod seal;
+mod space;
+mod writer;
+
+pub use error::StorageError;
+pub use lock::DirectoryLock;
+pub use space::{remove_directory, require_space, sync_directory};
+pub use writer::OrderedWriter;

@@ -1,0 +1,28 @@
+//! Room on the disk, and directories.
+
+use super::error::StorageError;
+use std::path::Path;
+
+/// Refuses what the disk of `directory`, which exists, has no room for.
+///
+/// # Errors
+/// [`StorageError::NoSpace`] with both figures.
+pub fn require_space(directory: &Path, needed: u64) -> Result<(), StorageError> {
+    let said = rustix::fs::statvfs(directory).map_err(|e| StorageError::io("look at", directory, e.into()))?;
+    let free = said.f_bavail.saturating_mul(said.f_frsize);
+    if free < needed { Err(StorageError::NoSpace { path: directory.to_owned(), needed, free }) } else { Ok(()) }
+}
+
+/// Makes the names in `directory` survive a power cut.
+pub fn sync_directory(directory: &Path) -> Result<(), StorageError> {
+    let sync = || std::fs::File::open(directory)?.sync_all();
+    sync().map_err(|error| StorageError::io("sync", directory, error))
+}
+
+/// Removes `directory` and what is in it; one that is not there is removed already.
+pub fn remove_directory(directory: &Path) -> Result<(), StorageError> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StorageError::io("remove", directory, error)),
+        _ => Ok(()),
+    }
+}
