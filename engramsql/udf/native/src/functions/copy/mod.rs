@@ -93,7 +93,7 @@ impl CopyFunction for Engram {
             return Err(Error::argument("there are no rows to write; a store has at least one"));
         };
         bound.description.check_rows(output.rows)?;
-        Ok(store.finish()?)
+        store.finish()
     }
 }
 

@@ -92,7 +92,7 @@ impl Description {
     pub fn create(&self, path: &Path, width: usize) -> Result<StoreWriter> {
         let description =
             StoreDescription { format: self.format, spec: self.spec.clone(), source: "COPY ... TO".to_owned() };
-        Ok(StoreWriter::create(path, width, self.shard_bytes, description)?)
+        StoreWriter::create(path, width, self.shard_bytes, description)
     }
 }
 
