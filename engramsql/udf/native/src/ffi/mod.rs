@@ -23,6 +23,7 @@ mod value;
 
 pub use copy_function::{CopyFunction, CopyOptions};
 pub use entry::Registrar;
+pub use guard::contained;
 pub use input::{Chunk, IntFault, Integer, Vector};
 pub use output::{ListEntry, OutVector};
 pub use scalar::{Overload, Scalar, ScalarArguments};

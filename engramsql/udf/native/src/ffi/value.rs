@@ -85,8 +85,8 @@ impl Value {
     pub fn number(&self, what: &str) -> Result<Option<f64>> {
         match &self.ty {
             _ if self.is_null() => Ok(None),
-            // SAFETY: live until drop; DuckDB casts numbers of these types.
             Type::Int(_) | Type::Float | Type::Double | Type::Decimal { .. } => {
+                // SAFETY: live until drop; DuckDB casts numbers of these types.
                 Ok(Some(unsafe { duckdb_get_double(self.raw) }))
             }
             ty => Err(Error::argument(format!("{what} must be a number, got {ty} {self}"))),

@@ -17,6 +17,7 @@ mod scalars;
 mod scan;
 mod scratch;
 mod settings;
+mod stream;
 mod tables;
 mod write;
 

@@ -8,7 +8,7 @@ use engram_engine::catalog::Session;
 /// One SQL function.
 struct Entry {
     name: &'static str,
-    /// "scalar" or "table".
+    /// "scalar", "table" or "copy".
     kind: &'static str,
     signature: &'static str,
     description: &'static str,
@@ -162,6 +162,13 @@ const ENTRIES: &[Entry] = &[
         signature: "CALL engram_drop(name)",
         description: "Forgets a table; its source stays as it is. Returns what was dropped.",
         example: "CALL engram_drop('ple')",
+    },
+    Entry {
+        name: "COPY engram",
+        kind: "copy",
+        signature: "COPY (SELECT [rowid,] row or embedding ...) TO 'dir' (FORMAT engram [, VALUE_FORMAT, SCALE, SPEC, LAYER, TOKENIZER, SHARD_BYTES])",
+        description: "Writes a new store, which appears when it is complete. Rows are one BLOB column, all of one width, or one FLOAT[] column with VALUE_FORMAT f32, bf16 or f16, which must hold every value exactly. Row ids, if given, must count from 0 without a gap; without them rows are numbered as they come.",
+        example: "COPY (SELECT rowid, row FROM ple ORDER BY rowid) TO 'store' (FORMAT engram, VALUE_FORMAT fp8_e4m3, SCALE 0.0625)",
     },
 ];
 
