@@ -144,7 +144,7 @@ def test_views_of_the_catalog_are_relations(tmp_path):
     catalog = tmp_path / "db" / "engram.json"
     document = json.loads(catalog.read_text())
     sql = "SELECT rowid, head FROM ple WHERE rowid < 5"
-    document["views"] = [{"name": "few", "sql": sql}]
+    document["sql_views"] = [{"name": "few", "sql": sql}]
     catalog.write_text(json.dumps(document))
     assert con.execute("SELECT name, kind, sql FROM engram_views()").fetchall() == [("few", "sql", sql)]
     assert con.execute("SELECT max(rowid) FROM few").fetchall() == [(4,)]

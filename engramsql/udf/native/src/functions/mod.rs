@@ -1,5 +1,6 @@
 //! The SQL functions, one module per topic. No `unsafe` here.
 
+mod arguments;
 mod catalog;
 mod changes;
 mod copy;

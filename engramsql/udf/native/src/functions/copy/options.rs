@@ -1,9 +1,9 @@
 //! The options of `COPY ... (FORMAT engram, ...)`: what the store says of itself.
 
+use super::super::arguments::size;
 use super::store::{StoreDescription, StoreWriter};
 use crate::error::{Error, Result};
 use crate::ffi::CopyOptions;
-use engram_engine::cache::parse_bytes;
 use engram_engine::format::ValueFormat;
 use engram_engine::spec::{Spec, SpecFile, TokenMap};
 use std::path::Path;
@@ -52,7 +52,8 @@ impl Description {
                 None
             }
         };
-        Ok(Description { format, spec, shard_bytes: shard_bytes(options)? })
+        let shard_bytes = options.get("shard_bytes").map_or(Ok(SHARD_BYTES), |value| size(value, "shard_bytes"))?;
+        Ok(Description { format, spec, shard_bytes })
     }
 
     /// The value format.
@@ -108,19 +109,4 @@ fn spec(name: &str, options: &CopyOptions) -> Result<Spec> {
         None => None,
     };
     Ok(file.spec(layer, token_map)?)
-}
-
-/// Bytes of a shard: a size like '1GB', or a number of bytes.
-fn shard_bytes(options: &CopyOptions) -> Result<u64> {
-    let Some(value) = options.get("shard_bytes") else {
-        return Ok(SHARD_BYTES);
-    };
-    let bytes = match value.ty() {
-        crate::ffi::Type::Text => parse_bytes(&value.text("shard_bytes")?.unwrap_or_default())?,
-        _ => value.integer("shard_bytes")?.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
-    };
-    if bytes == 0 {
-        return Err(Error::argument(format!("shard_bytes cannot be {value}; give a size like '1GB'")));
-    }
-    Ok(bytes)
 }
