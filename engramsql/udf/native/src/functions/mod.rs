@@ -20,12 +20,14 @@ mod scratch;
 mod settings;
 mod stream;
 mod tables;
+mod verify;
 mod write;
 
 use crate::error::Result;
 use crate::ffi::Registrar;
 use listing::Listed;
 pub use settings::apply as apply_settings;
+use stream::Streamed;
 
 /// Registers every function in the database that is loading the extension.
 pub fn register(registrar: &Registrar) -> Result<()> {
@@ -59,6 +61,10 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Listed<changes::Relocate>>()?;
     registrar.table::<Listed<changes::Drop>>()?;
 
+    registrar.table::<Streamed<verify::Verify, false>>()?;
+    registrar.table::<Streamed<verify::Diff, false>>()?;
+    registrar.table_as::<Streamed<verify::Verify, true>>(macros::VERIFY)?;
+    registrar.table_as::<Streamed<verify::Diff, true>>(macros::DIFF)?;
     registrar.copy::<copy::Engram>()?;
 
     settings::SETTINGS.iter().try_for_each(|setting| registrar.setting(setting))?;
