@@ -253,7 +253,7 @@ def test_an_interrupt_leaves_nothing(con, tmp_path):
 
 
 def test_a_killed_copy_leaves_no_store(tmp_path):
-    """What is left has another name, and a second attempt says so or starts anew."""
+    """What is left has another name, and a second attempt begins anew."""
     code = f"""
 from extension_support import connect
 con = connect()
@@ -269,6 +269,10 @@ con.execute("COPY (SELECT repeat('x', 1000)::BLOB FROM range(100000000)) TO '{tm
             assert process.poll() is None
         process.send_signal(signal.SIGKILL)
     assert not (tmp_path / "store").exists()
+    con = connect_ple()
+    copy(con, "SELECT row FROM ple", tmp_path / "store")
+    assert rows_of(con, str(tmp_path / "store")) == rows_of(con, "ple")
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
 @pytest.mark.parametrize("point", ["copy", "finalize"])

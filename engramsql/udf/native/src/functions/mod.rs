@@ -1,6 +1,7 @@
 //! The SQL functions, one module per topic. No `unsafe` here.
 
 mod arguments;
+mod build;
 mod catalog;
 mod changes;
 mod copy;
@@ -61,6 +62,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Listed<changes::Relocate>>()?;
     registrar.table::<Listed<changes::Drop>>()?;
 
+    registrar.table::<Streamed<build::Build, false>>()?;
+    registrar.table_as::<Streamed<build::Build, true>>(macros::BUILD)?;
     registrar.table::<Streamed<verify::Verify, false>>()?;
     registrar.table::<Streamed<verify::Diff, false>>()?;
     registrar.table_as::<Streamed<verify::Verify, true>>(macros::VERIFY)?;

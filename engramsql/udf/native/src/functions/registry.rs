@@ -143,6 +143,20 @@ const ENTRIES: &[Entry] = &[
         example: "SELECT sum(resident_bytes) FROM engram_warm('ple', '100MB')",
     },
     Entry {
+        name: "engram_verify",
+        kind: "table",
+        signature: "engram_verify(table [, level, resume]) -> (check, shard, ok, expected, found, detail)",
+        description: "What verification finds, as it finds it; table may be a view. Levels: headers, sample, full (the default: every byte). With resume a full verification that was interrupted goes on where it ended. In a database file write the optional arguments as level := ..., resume := ..., and an interrupt waits for the next finding.",
+        example: "SELECT \"check\", shard, ok, detail FROM engram_verify('ple', 'sample')",
+    },
+    Entry {
+        name: "engram_diff",
+        kind: "table",
+        signature: "engram_diff(a, b) -> (rowid, byte, a, b)",
+        description: "The rows of two tables that differ, in row order, with their first byte that does, counted from 0, and that byte in each. In a database file an interrupt waits for the next such row.",
+        example: "SELECT count(*) FROM engram_diff('ple', 'ple')",
+    },
+    Entry {
         name: "engram_functions",
         kind: "table",
         signature: "engram_functions() -> (name, kind, signature, description, example)",
@@ -169,6 +183,13 @@ const ENTRIES: &[Entry] = &[
         signature: "CALL engram_relocate(name, source)",
         description: "Points a table to the place where its files are now; reads headers only, which must say what they said at registration. Returns the table.",
         example: "CALL engram_relocate('ple', '/new/disk/Qwen3.8-Flash-Next')",
+    },
+    Entry {
+        name: "engram_build",
+        kind: "table",
+        signature: "CALL engram_build(name, source [, shard_bytes :=, jobs :=, replace :=, resume :=, restart :=, spec :=, format :=, scale :=, width :=, rows_per_shard :=, layer :=, tokenizer :=])",
+        description: "Copies a registered table, or the checkpoint or store at a path, into a store of the database and registers it. With replace, in place of a table of that name. A build that was interrupted is kept: resume goes on with it, restart begins anew. The last seven say what a path does not, as for engram_register. Returns the tables built. In a database file an interrupt waits for the end.",
+        example: "CALL engram_build('fast', 'ple', shard_bytes := '4GB', jobs := 2)",
     },
     Entry {
         name: "engram_drop",

@@ -2,17 +2,16 @@
 
 mod encode;
 mod options;
-mod store;
 mod target;
 
 use crate::error::{Error, Result};
 use crate::ffi::{Chunk, CopyFunction, CopyOptions, Type, Vector};
 use encode::Encoding;
+use engram_engine::build::StoreWriter;
 use engram_engine::catalog::Session;
 use options::Description;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::StoreWriter;
 
 /// Widest row that a store may have (bytes).
 const MAX_WIDTH: usize = 1 << 24;
@@ -93,7 +92,8 @@ impl CopyFunction for Engram {
             return Err(Error::argument("there are no rows to write; a store has at least one"));
         };
         bound.description.check_rows(output.rows)?;
-        store.finish()
+        store.finish()?;
+        Ok(())
     }
 }
 

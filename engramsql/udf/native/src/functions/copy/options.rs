@@ -1,9 +1,9 @@
 //! The options of `COPY ... (FORMAT engram, ...)`: what the store says of itself.
 
 use super::super::arguments::size;
-use super::store::{StoreDescription, StoreWriter};
 use crate::error::{Error, Result};
 use crate::ffi::CopyOptions;
+use engram_engine::build::{StoreDescription, StoreWriter};
 use engram_engine::format::ValueFormat;
 use engram_engine::spec::{Spec, SpecFile, TokenMap};
 use std::path::Path;
@@ -91,9 +91,13 @@ impl Description {
 
     /// Starts a store of rows of `width` bytes at `path`.
     pub fn create(&self, path: &Path, width: usize) -> Result<StoreWriter> {
-        let description =
-            StoreDescription { format: self.format, spec: self.spec.clone(), source: "COPY ... TO".to_owned() };
-        StoreWriter::create(path, width, self.shard_bytes, description)
+        let description = StoreDescription {
+            format: self.format,
+            layer: self.spec.as_ref().and_then(Spec::layer),
+            spec: self.spec.clone(),
+            source: "COPY".to_owned(),
+        };
+        Ok(StoreWriter::create(path, width, self.shard_bytes, description)?)
     }
 }
 
