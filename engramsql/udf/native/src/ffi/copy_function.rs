@@ -91,8 +91,8 @@ struct Bound<T> {
     running: Arc<AtomicBool>,
 }
 
-/// The output of one execution. DuckDB keeps it for as long as it likes, a failed one until the statement runs again, so
-/// it is emptied as early as possible. The lock is held by one thread at a time, except where DuckDB writes partitions.
+/// The output of one execution. DuckDB keeps it for as long as it likes, so it is emptied as early as possible. The lock is
+/// never waited for, except where DuckDB writes partitions.
 struct Global<T> {
     output: Mutex<Option<T>>,
     running: Arc<AtomicBool>,
