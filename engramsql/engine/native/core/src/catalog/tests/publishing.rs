@@ -29,14 +29,13 @@ pub(super) fn view(name: &str, table: &str, directory: &Path) -> ViewEntry {
     }
 }
 
-/// A built store below `tables/`, or a view below `views/`: rows and a manifest that says what it is.
-pub(super) fn built(database: &Path, folder: &str, name: &str, format: &str) -> PathBuf {
+/// A store or view below `folder` of the database, with the manifest of one that EngramSQL built if `format` names it.
+pub(super) fn built(database: &Path, folder: &str, name: &str, format: Option<&str>) -> PathBuf {
     let path = database.join(folder).join(name);
     fs::create_dir_all(&path).unwrap();
     fs::write(path.join("shard_000.bin"), [1; 80]).unwrap();
-    let manifest = format!(
-        r#"{{"layout": {{"shards": 1, "rows_per_shard": 10, "width": 8}}, "engramsql": {{"format": "{format}"}}}}"#
-    );
+    let ours = format.map_or(String::new(), |format| format!(r#", "engramsql": {{"format": "{format}"}}"#));
+    let manifest = format!(r#"{{"layout": {{"shards": 1, "rows_per_shard": 10, "width": 8}}{ours}}}"#);
     fs::write(path.join("manifest.json"), manifest).unwrap();
     path
 }
