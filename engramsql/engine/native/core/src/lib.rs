@@ -22,6 +22,7 @@ mod publish;
 pub mod read;
 pub mod settings;
 pub mod source;
+mod sort;
 pub mod spec;
 pub mod storage;
 mod table;
