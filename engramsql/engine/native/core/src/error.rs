@@ -8,6 +8,7 @@ use crate::read::ReadError;
 use crate::source::SourceError;
 use crate::spec::SpecError;
 use crate::storage::StorageError;
+use crate::view::ViewError;
 
 /// Result of an engine call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -85,6 +86,9 @@ pub enum Error {
     /// Something could not be written, or what was written cannot be trusted.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// A view could not be built or read.
+    #[error(transparent)]
+    View(#[from] ViewError),
     /// The caller ended the operation.
     #[error("it was cancelled; what was complete by then is kept where the operation can be resumed")]
     Cancelled,
@@ -138,6 +142,7 @@ impl Error {
             Error::Source(_) => ErrorKind::Source,
             Error::Storage(StorageError::Busy { .. }) => ErrorKind::Locked,
             Error::Storage(_) => ErrorKind::Storage,
+            Error::View(e) => e.kind(),
             Error::Cancelled => ErrorKind::Cancelled,
             Error::Read(_) | Error::Prefetch { .. } => ErrorKind::Read,
             Error::Catalog(e) => e.kind(),

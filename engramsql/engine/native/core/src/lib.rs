@@ -27,6 +27,7 @@ pub mod spec;
 pub mod storage;
 mod table;
 mod text;
+pub mod view;
 
 pub use error::{Error, ErrorKind, Result};
 pub use prefetch::Prefetch;
