@@ -1,11 +1,12 @@
 //! From the token sequences of a corpus to the keys of a view, in bounded memory.
 
 use super::error::ViewError;
-use super::fields::{KeyShape, number, put};
+use super::fields::{number, put, sortable, store};
 use super::options::Order;
 use super::tally::Tally;
 use crate::error::Result;
 use crate::progress::Progress;
+use crate::slot_index::KeyShape;
 use crate::sort::{Shape, Sorted, Sorter};
 use crate::spec::{Sequence, Spec};
 use crate::storage::OrderedWriter;
@@ -48,7 +49,7 @@ impl Collector {
         Collector {
             // Half of it: the keys found are still in memory while they are brought into another order.
             tally: Tally::new(directory, shape.bytes(), memory / 2),
-            rowids: vec![0; PIECE * shape.heads],
+            rowids: vec![0; PIECE * shape.heads()],
             key: vec![0; shape.bytes()],
             directory: directory.to_owned(),
             tokens: 0,
@@ -77,7 +78,7 @@ impl Collector {
     }
 
     fn add_sequence(&mut self, tokens: &[i64], history: &[i64]) -> Result<()> {
-        let (heads, reach) = (self.shape.heads, self.spec.history_len());
+        let (heads, reach) = (self.shape.heads(), self.spec.history_len());
         for first in (0..tokens.len()).step_by(PIECE) {
             let piece = &tokens[first..tokens.len().min(first + PIECE)];
             let rowids = &mut self.rowids[..piece.len() * heads];
@@ -94,7 +95,7 @@ impl Collector {
                 .rowids_into(sequence, rowids)
                 .map_err(|error| ViewError::token(self.sequences.saturating_sub(1), self.length, error))?;
             for (key, position) in rowids.chunks_exact(heads).zip(self.tokens..) {
-                self.shape.sortable(key, &mut self.key);
+                sortable(self.shape, key, &mut self.key);
                 self.tally.add(&self.key, position)?;
             }
             self.tokens += piece.len() as u64;
@@ -122,9 +123,9 @@ impl Collector {
         let mut write = |key: &[u8], scratch: &mut Vec<u8>| -> Result<()> {
             scratch.clear();
             scratch.extend_from_slice(key);
-            shape.reverse(scratch);
+            store(shape, scratch);
             out.write(scratch)?;
-            Ok(progress.advance(bytes as u64)?)
+            progress.advance(bytes as u64)
         };
         let mut scratch = Vec::with_capacity(bytes + 16);
 

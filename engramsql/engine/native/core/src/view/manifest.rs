@@ -1,9 +1,7 @@
 //! The manifest of a view: what lies in its directory. Members: docs/format.md.
 
 use super::options::{Form, Order};
-use super::plan::{Plan, PlanKeys, PlanOptions, PlanTable, object};
-use super::options::ViewOptions;
-use crate::error::Result;
+use super::plan::{self, Plan, PlanKeys, PlanOptions, object};
 use crate::source::{Extent, FileStamp, Layout, Part};
 use crate::storage::checksum::BLOCK_BYTES;
 use crate::storage::{StorageError, seal};
@@ -161,27 +159,29 @@ impl Manifest {
     }
 
     /// The plan of the build that ended with it.
-    pub(super) fn plan(&self, name: &str) -> Result<Plan> {
-        let view = &self.view;
-        let table = PlanTable {
-            name: view.table.clone(),
-            identity: view.table_identity.clone(),
-            heads: view.heads as usize,
-            row_bytes: 0,
-            dim: Some(0),
-            key_bytes: view.key_bytes as usize,
-        };
-        let plan = Plan::new(name, table, &ViewOptions { form: self.form(), ..ViewOptions::default() }, view.built_at)?;
-        let keys = PlanKeys { slots: view.slots, tokens: view.tokens, covered: view.covered };
-        let plan = Plan {
+    pub(super) fn plan(&self) -> Plan {
+        let view = self.view.clone();
+        Plan {
+            format: plan::FORMAT.to_owned(),
+            version: plan::VERSION,
+            table: view.table,
+            table_identity: view.table_identity,
+            heads: view.heads,
+            key_bytes: view.key_bytes,
             record_bytes: view.record_bytes,
             slot_bytes: self.layout.width,
-            order: view.order.clone(),
-            records: view.records.clone(),
-            options: view.options.clone(),
-            ..plan
-        };
-        Ok(Plan::finished(plan, keys))
+            form: view.form,
+            order: view.order,
+            records: view.records,
+            options: view.options,
+            built_at: view.built_at,
+            keys: Some(PlanKeys { slots: view.slots, tokens: view.tokens, covered: view.covered }),
+        }
+    }
+
+    /// Number of shards.
+    pub(super) fn shards(&self) -> u64 {
+        self.layout.shards
     }
 
     /// Bytes from one record to the next.

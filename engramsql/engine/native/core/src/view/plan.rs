@@ -10,15 +10,15 @@ use std::path::Path;
 
 /// Its file in the directory of the build.
 pub(super) const FILE: &str = "build.json";
-const FORMAT: &str = "engramsql-view-build";
-const VERSION: u64 = 1;
+pub(super) const FORMAT: &str = "engramsql-view-build";
+pub(super) const VERSION: u64 = 1;
 
 /// What is being built.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
-    format: String,
-    version: u64,
+    pub(super) format: String,
+    pub(super) version: u64,
     pub(super) table: String,
     pub(super) table_identity: String,
     pub(super) heads: u64,
@@ -113,11 +113,6 @@ impl Plan {
             built_at: now,
             keys: None,
         })
-    }
-
-    /// A plan from the parts of a finished manifest.
-    pub(super) fn finished(of: Plan, keys: PlanKeys) -> Plan {
-        Plan { format: FORMAT.to_owned(), version: VERSION, keys: Some(keys), ..of }
     }
 
     /// Keys that the view holds at most, if not all.

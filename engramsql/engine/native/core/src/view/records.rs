@@ -1,13 +1,13 @@
 //! The records of a view: rows gathered by key, shard after shard, each with its checksums once it is on the disk.
 
 use super::error::ViewError;
-use super::fields::KeyShape;
 use super::manifest::{KEYS, shard_name, sums_name};
 use super::options::Form;
 use super::plan::Plan;
 use crate::error::Result;
 use crate::fault;
 use crate::progress::Progress;
+use crate::slot_index::KeyShape;
 use crate::storage::checksum::{Checksums, FileSums, Summer};
 use crate::storage::{OrderedWriter, StorageError, require_space};
 use crate::table::Table;
@@ -84,7 +84,7 @@ impl Records<'_> {
 
     /// Hands the records of `slots` to `take`, in order, as (first slot, whole records).
     fn gather(&self, keys: &File, slots: Range<u64>, take: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        let (heads, record_bytes) = (self.shape.heads, self.plan.record_bytes as usize);
+        let (heads, record_bytes) = (self.shape.heads(), self.plan.record_bytes as usize);
         let bytes = BATCH.min(self.memory.max(1 << 20));
         let batch = (bytes / self.plan.record_bytes).clamp(1, slots.end - slots.start);
         let mut stored = vec![0; batch as usize * self.shape.bytes()];
@@ -101,7 +101,7 @@ impl Records<'_> {
             let (ids, records) = (&mut ids[..count * heads], &mut records[..count * record_bytes]);
             keys.read_exact_at(stored, first * self.shape.bytes() as u64)
                 .map_err(|error| StorageError::io("read", &self.directory.join(KEYS), error))?;
-            self.shape.read(stored, ids);
+            self.shape.decode(stored, ids);
             match self.plan.form() {
                 // Rows side by side are the record.
                 Form::Rows => self.table.fetch_into(ids, records)?,

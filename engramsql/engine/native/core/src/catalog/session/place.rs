@@ -41,6 +41,19 @@ impl Session {
     /// A directory of the database that nothing has yet, for a table or view called `name`: `tables/NAME`, else
     /// `tables/NAME~2`, ... Nothing is made; a leading dot, which marks what is unfinished, becomes `_`.
     pub fn free_directory(&self, kind: Held, name: &str) -> Result<PathBuf> {
+        let mut places = self.places(kind, name)?;
+        // A dangling link is not free either. There is always another number.
+        let free = places.find(|path| path.symlink_metadata().is_err());
+        Ok(free.unwrap_or_default())
+    }
+
+    /// The directories that are there and have a name that [`Session::free_directory`] gave for `name`.
+    pub(crate) fn taken_directories(&self, kind: Held, name: &str) -> Result<Vec<PathBuf>> {
+        Ok(self.places(kind, name)?.take_while(|path| path.symlink_metadata().is_ok()).collect())
+    }
+
+    /// Where a table or view called `name` may lie, best first.
+    fn places(&self, kind: Held, name: &str) -> Result<impl Iterator<Item = PathBuf>> {
         names::check(name)?;
         let what = match kind {
             Held::Table => "building a table",
@@ -51,14 +64,8 @@ impl Session {
             Some(rest) => format!("_{rest}"),
             None => name.to_owned(),
         };
-        let mut path = folder.join(&name);
-        let mut number = 2u64;
-        // A dangling link is not free either.
-        while path.symlink_metadata().is_ok() {
-            path = folder.join(format!("{name}~{number}"));
-            number += 1;
-        }
-        Ok(path)
+        let first = folder.join(&name);
+        Ok(std::iter::once(first).chain((2u64..).map(move |number| folder.join(format!("{name}~{number}")))))
     }
 }
 
