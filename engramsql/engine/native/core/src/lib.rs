@@ -23,12 +23,14 @@ mod publish;
 pub mod read;
 pub mod settings;
 pub mod slot_index;
+mod sort;
 pub mod source;
 pub mod spec;
 pub mod storage;
 mod table;
 mod text;
 pub mod verify;
+pub mod view;
 
 pub use error::{Error, ErrorKind, Result};
 pub use prefetch::Prefetch;
