@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["check", "drop", "output", "register", "require", "run_script"]
+__all__ = ["check", "output", "register", "require", "run_script"]
 
 # How long a wait lasts before Ctrl-C is looked for.
 _STEP_SECONDS = 0.05
@@ -122,13 +122,6 @@ def register(options: argparse.Namespace) -> None:
             f"{entry.name}: {entry.rows} rows x {entry.row_bytes} bytes in {_shards(entry.shards)}, "
             f"format {entry.format or 'not known'}, spec {entry.spec or 'not known'}"
         )
-
-
-def drop(path: str, name: str) -> None:
-    """Forgets a table."""
-    require(path)
-    with _database(path) as database:
-        database.drop(name)
 
 
 def check(path: str) -> bool:

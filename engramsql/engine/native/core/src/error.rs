@@ -1,5 +1,6 @@
 //! One error for everything that leaves the engine; each topic keeps its own enum beside its code.
 
+use crate::build::BuildError;
 use crate::cache::CacheError;
 use crate::catalog::CatalogError;
 use crate::cpu::CpuError;
@@ -9,6 +10,7 @@ use crate::slot_index::SlotIndexError;
 use crate::source::SourceError;
 use crate::spec::SpecError;
 use crate::storage::StorageError;
+use crate::verify::VerifyError;
 use crate::view::ViewError;
 
 /// Result of an engine call.
@@ -90,6 +92,12 @@ pub enum Error {
     /// Something could not be written, or what was written cannot be trusted.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// A table was not built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A verification or comparison was refused.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
     /// A view could not be built or read.
     #[error(transparent)]
     View(#[from] ViewError),
@@ -135,9 +143,11 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::RowIdOutOfRange { .. } => ErrorKind::RowId,
-            Error::OutputSize { .. } | Error::Cache(_) | Error::Kernel(_) | Error::Format(FormatError::Kernel(_)) => {
-                ErrorKind::Argument
-            }
+            Error::OutputSize { .. }
+            | Error::Cache(_)
+            | Error::Verify(_)
+            | Error::Kernel(_)
+            | Error::Format(FormatError::Kernel(_)) => ErrorKind::Argument,
             Error::Table { error, .. } => error.kind(),
             Error::NoSpec { .. } => ErrorKind::Spec,
             Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,
@@ -146,6 +156,7 @@ impl Error {
             Error::Source(_) => ErrorKind::Source,
             Error::Storage(StorageError::Busy { .. }) => ErrorKind::Locked,
             Error::Storage(_) => ErrorKind::Storage,
+            Error::Build(e) => e.kind(),
             Error::View(e) => e.kind(),
             Error::Cancelled => ErrorKind::Cancelled,
             Error::Read(_) | Error::Prefetch { .. } => ErrorKind::Read,

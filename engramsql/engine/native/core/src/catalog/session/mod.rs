@@ -1,5 +1,6 @@
 //! A set of named tables and views, on a directory or in memory.
 
+mod building;
 mod drop;
 mod open;
 mod open_views;
@@ -169,6 +170,11 @@ impl Session {
     /// The attached directory.
     pub fn directory(&self) -> Option<PathBuf> {
         self.state().directory.clone()
+    }
+
+    /// Whether it was opened for reading only.
+    pub fn is_read_only(&self) -> bool {
+        self.state().read_only
     }
 
     /// All tables, in the order of their registration.
