@@ -5,6 +5,7 @@ use super::super::document::{Document, FILE, TEMPORARY};
 use super::super::entry::TableEntry;
 use super::super::error::CatalogError;
 use super::super::{lock, names};
+use super::orphans::holds_ours;
 use super::{Session, State};
 use crate::error::Result;
 use crate::source;
@@ -42,14 +43,14 @@ impl Session {
     /// `tables/NAME~2`, ... Nothing is made; a leading dot, which marks what is unfinished, becomes `_`.
     pub fn free_directory(&self, kind: Held, name: &str) -> Result<PathBuf> {
         let first = self.first_directory(kind, name)?;
-        let mut path = first.clone();
-        let mut number = 2u64;
-        // A dangling link is not free either.
-        while path.symlink_metadata().is_ok() {
-            path = numbered(&first, number);
-            number += 1;
-        }
-        Ok(path)
+        // A dangling link is not free either. There is always another number.
+        Ok(places(first).find(|path| path.symlink_metadata().is_err()).unwrap_or_default())
+    }
+
+    /// The directories that are there and have a name that [`Session::free_directory`] gave for `name`.
+    pub(crate) fn taken_directories(&self, kind: Held, name: &str) -> Result<Vec<PathBuf>> {
+        let first = self.first_directory(kind, name)?;
+        Ok(places(first).take_while(|path| path.symlink_metadata().is_ok()).collect())
     }
 
     /// The first of those directories, free or not.
@@ -66,14 +67,6 @@ impl Session {
         }))
     }
 
-    /// Those of them that are there, up to the first that is free.
-    pub(crate) fn taken_directories(&self, kind: Held, name: &str) -> Result<Vec<PathBuf>> {
-        let first = self.first_directory(kind, name)?;
-        let others = (2u64..).map(|number| numbered(&first, number));
-        let taken = std::iter::once(first.clone()).chain(others).take_while(|path| path.symlink_metadata().is_ok());
-        Ok(taken.collect())
-    }
-
     /// Whether `path` is one of those directories.
     pub(crate) fn is_directory_of(&self, kind: Held, name: &str, path: &Path) -> Result<bool> {
         let first = self.first_directory(kind, name)?;
@@ -83,6 +76,12 @@ impl Session {
         };
         Ok(path == first || number().is_some_and(|number| path == numbered(&first, number)))
     }
+}
+
+/// `first`, `first~2`, `first~3`, ...
+fn places(first: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let others = first.clone();
+    std::iter::once(first).chain((2u64..).map(move |number| numbered(&others, number)))
 }
 
 fn numbered(first: &Path, number: u64) -> PathBuf {
@@ -107,11 +106,14 @@ pub(super) fn entry_within<'a>(document: &'a Document, path: &Path) -> Option<&'
     table.or_else(|| document.views.iter().find(|view| within(&view.directory)).map(|view| view.name.as_str()))
 }
 
-/// What a first change that failed may have left in a database directory.
-fn is_ours(name: &OsStr) -> bool {
-    // The first build of a database makes its directory before the catalog.
-    [lock::FILE, TOKEN_MAPS, TABLES, VIEWS].iter().any(|ours| name == *ours)
-        || name.to_str().is_some_and(|name| name.starts_with(TEMPORARY))
+/// Whether a first change or a first build that failed may have left `path` in a database directory.
+fn is_ours(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
+    match name {
+        // A build makes its directory before there is a catalog.
+        TABLES | VIEWS => holds_ours(path),
+        name => [lock::FILE, TOKEN_MAPS].contains(&name) || name.starts_with(TEMPORARY),
+    }
 }
 
 /// The path as others will find it: absolute, and without `..`, which means another place behind a symbolic link.
@@ -144,9 +146,7 @@ pub(super) fn open_directory(directory: &Path, read_only: bool, create: bool) ->
         }
         Err(error) => return Err(CatalogError::Io { action: "open", path: directory, error }.into()),
         Ok(mut entries) => {
-            if !directory.join(FILE).exists()
-                && entries.any(|entry| !entry.is_ok_and(|entry| is_ours(&entry.file_name())))
-            {
+            if !directory.join(FILE).exists() && entries.any(|entry| !entry.is_ok_and(|entry| is_ours(&entry.path()))) {
                 let reason = match source::kind_of(&directory) {
                     Ok(_) => "it is a checkpoint or store; register it in a database under a name",
                     Err(_) if directory.join(BACKUP).exists() => {
