@@ -246,7 +246,8 @@ impl Table {
 
     /// e_t of every token of one sequence: float32 [tokens, heads * dim]; with dtype "bfloat16" uint16 bit patterns.
     ///
-    /// out: as for vectors. Raises what rowids and vectors raise.
+    /// Tokens whose key a view of the table holds are read there; the values are the same. out: as for vectors. Raises what
+    /// rowids and vectors raise.
     #[pyo3(signature = (tokens, history = None, out = None, dtype = None))]
     fn e_t<'py>(
         &self,
@@ -264,7 +265,11 @@ impl Table {
             let sequence = tokens.sequence()?;
             let ids = detached(py, || spec.rowids(sequence))?;
             let shape = [sequence.tokens.len(), spec.heads() * dim];
-            self.vectors_array(py, &ids, &shape, out, dtype)
+            let table = &self.inner;
+            Ok(match dtype {
+                VectorType::Float32 => output::filled(py, out, &shape, |out| table.e_t_into(&ids, out))?,
+                VectorType::Bfloat16 => output::filled(py, out, &shape, |out| table.e_t_bf16_into(&ids, out))?,
+            })
         })
     }
 
