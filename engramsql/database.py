@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from engramsql.engine import Table, TableEntry, ViewEntry
+    from engramsql.engine import SqlViewEntry, Table, TableEntry
 
 __all__ = ["Database", "connect"]
 
@@ -218,7 +218,7 @@ class Database(Statements):
         """
         return self._open_session().table(name if isinstance(name, str) else os.path.abspath(name))
 
-    def views(self) -> list[ViewEntry]:
+    def views(self) -> list[SqlViewEntry]:
         """The SQL views kept in the catalog, in creation order."""
         return self._open_session().views()
 

@@ -31,7 +31,7 @@ CHECKPOINT = GOLDEN / "ckpt_qwen4_exp_fp8"
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The own test table, small."""
-    return own_table.own_database(tmp_path_factory.mktemp("bench"), shards=2, shard_rows=10_000)
+    return own_table.own_database(tmp_path_factory.mktemp("bench"), replace(own_table.PLE, shards=2, shard_rows=10_000))
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def target(own: Path) -> Target:
 @pytest.fixture
 def unmapped(tmp_path: Path) -> Path:
     """A table of its own: no other test of this process maps it."""
-    return own_table.own_database(tmp_path / "unmapped", shards=2, shard_rows=10_000)
+    return own_table.own_database(tmp_path / "unmapped", replace(own_table.PLE, shards=2, shard_rows=10_000))
 
 
 def _target(db: str | None = None, table: str | None = None) -> Target:
@@ -570,9 +570,9 @@ def test_sql_measures_what_it_says(target: Target, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_own_table_is_written_once_and_read_by_its_spec(tmp_path: Path) -> None:
-    database = own_table.own_database(tmp_path, shards=2, shard_rows=5000)
+    database = own_table.own_database(tmp_path, replace(own_table.PLE, shards=2, shard_rows=5000))
     files = [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.glob("store-*/*"))]
-    assert own_table.own_database(tmp_path, shards=2, shard_rows=5000) == database
+    assert own_table.own_database(tmp_path, replace(own_table.PLE, shards=2, shard_rows=5000)) == database
     assert [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.glob("store-*/*"))] == files
     table = Session.open(database, read_only=True).table(own_table.NAME)
     assert (table.rows, table.row_bytes, table.dim, len(table.heads())) == (10_000, 160, 160, 16)
@@ -585,16 +585,16 @@ def test_what_a_killed_process_half_wrote_is_removed(tmp_path: Path) -> None:
     for owner in (ended, str(os.getppid())):
         (tmp_path / f".store-1x5000.{owner}").mkdir()
         (tmp_path / f".store-1x5000.{owner}" / "shard_000.bin").write_bytes(b"half")
-    own_table.own_database(tmp_path, shards=1, shard_rows=5000)
+    own_table.own_database(tmp_path, replace(own_table.PLE, shards=1, shard_rows=5000))
     # The other one may still be writing.
     assert [path.name for path in tmp_path.glob(".*")] == [f".store-1x5000.{os.getppid()}"]
 
 
 def test_ctrl_c_ends_a_write_as_such(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from engramsql.bench import own_table\n"
+        "import sys; from dataclasses import replace; from pathlib import Path; from engramsql.bench import own_table\n"
         "print('go', flush=True)\n"
-        "own_table.own_database(Path(sys.argv[1]), shards=1000, shard_rows=200_000)"
+        "own_table.own_database(Path(sys.argv[1]), replace(own_table.PLE, shards=1000, shard_rows=200_000))"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -614,5 +614,5 @@ def test_a_write_that_fails_leaves_no_table(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(own_table, "_rows", fail)
     with pytest.raises(OSError, match="no space"):
-        own_table.own_database(tmp_path, shards=1, shard_rows=5000)
+        own_table.own_database(tmp_path, replace(own_table.PLE, shards=1, shard_rows=5000))
     assert list(tmp_path.iterdir()) == []

@@ -19,6 +19,9 @@ MEASUREMENTS = {
     "hash": "tokens to row ids",
     "decode": "bytes to float32, tokens to e_t",
     "sql": "the SQL functions beside the native gather",
+    "build": "a build and a full verification beside the disk's own rate; needs room for two copies of the table",
+    "views": "a token's record in a view beside its rows, cold",
+    "index": "the slot index of a view: build and lookup",
 }
 # Name to the pip package.
 PEERS = {"engramdb": "engramdb-python", "torch": "torch", "numpy": "numpy", "arrow": "pyarrow"}
@@ -84,8 +87,8 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("--layer-us and --layer belong together: how long a layer takes, and which layer needs the rows")
     if "cold" not in options.measurements and (options.budget_us or options.layer_us):
         parser.error("a hot figure is no budget for a cold read; measure cold (or all) with --budget-us and --layer-us")
-    if options.against and not {"hot", "cold", "hash"} & set(options.measurements):
-        parser.error("--against belongs to hot, cold and hash; the others have no peers")
+    if options.against and not {"hot", "cold", "hash", "index"} & set(options.measurements):
+        parser.error("--against belongs to hot, cold, hash and index; the others have no peers")
     from engramsql.bench.run import run
 
     return run(options)

@@ -77,12 +77,16 @@ def _measure(name: str, target: Target, options: argparse.Namespace) -> Section:
         section = module.run(target, peers, repeats)
     elif name == "decode":
         section = module.run(target, repeats)
+    elif name in ("build", "views"):
+        section = module.run(target, repeats, Path(options.dir))
+    elif name == "index":
+        section = module.run(peers, repeats, Path(options.dir))
     else:
         section = module.run(target, threads, repeats)
     return section
 
 
-_MODULES = {"hash": "hashing", "decode": "decoding"}
+_MODULES = {"hash": "hashing", "decode": "decoding", "build": "building", "index": "slot_index"}
 
 
 def _document(

@@ -7,7 +7,7 @@ use crate::fault;
 use crate::format::{Decoder, ValueFormat};
 use crate::gather::{Bfloat16, Bytes, Output, Vectors};
 use crate::prefetch::Prefetch;
-use crate::read::{PathStats, ReadPlan, Readers};
+use crate::read::{PathStats, ReadPlan, Readers, TakeBytes};
 use crate::settings;
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec};
@@ -288,7 +288,7 @@ impl Table {
     /// Hands the rows `rows` to `take` in order, as (first row, whole rows as [`fetch_into`](Self::fetch_into) gives them),
     /// about half a megabyte at a time, at the disk's sequential rate and past every cache. What was taken counts only
     /// once this has returned without an error.
-    pub fn stream(&self, rows: std::ops::Range<u64>, take: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+    pub fn stream(&self, rows: std::ops::Range<u64>, take: &mut TakeBytes<'_, Error>) -> Result<()> {
         self.readers.stream(&self.layout, rows.start..rows.end.min(self.rows()), take)
     }
 

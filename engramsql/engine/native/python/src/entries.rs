@@ -85,8 +85,63 @@ impl From<catalog::TableEntry> for TableEntry {
 }
 
 record! {
-    /// A SQL view kept in the catalog.
+    /// A materialised view: the records of the distinct keys of a corpus.
     ViewEntry {
+        /// Name.
+        name: String,
+        /// Its directory.
+        directory: PathBuf,
+        /// Name of the table whose rows it holds.
+        table: String,
+        /// Identity of that table when the view was built.
+        table_identity: String,
+        /// Records.
+        slots: u64,
+        /// Row ids per key.
+        heads: u64,
+        /// Bytes per record.
+        record_bytes: u64,
+        /// Bytes of all records.
+        bytes: u64,
+        /// What a record holds: "rows" (their stored bytes) or "float32".
+        form: String,
+        /// Order of the slots: "key" or "access".
+        order: String,
+        /// Tokens of the corpus, if known.
+        tokens: Option<u64>,
+        /// Tokens whose key is in the view, if known.
+        covered: Option<u64>,
+        /// When it was built (microseconds since the Unix epoch).
+        built_at: i64,
+        /// When verification last found the view good (microseconds since the Unix epoch).
+        verified_at: Option<i64>,
+    }
+}
+
+impl From<catalog::ViewEntry> for ViewEntry {
+    fn from(entry: catalog::ViewEntry) -> ViewEntry {
+        ViewEntry {
+            name: entry.name,
+            directory: entry.directory,
+            table: entry.table,
+            table_identity: entry.table_identity,
+            slots: entry.slots,
+            heads: entry.heads,
+            record_bytes: entry.record_bytes,
+            bytes: entry.bytes,
+            form: entry.form,
+            order: entry.order,
+            tokens: entry.tokens,
+            covered: entry.covered,
+            built_at: entry.built_at,
+            verified_at: entry.verified_at,
+        }
+    }
+}
+
+record! {
+    /// A SQL view kept in the catalog.
+    SqlViewEntry {
         /// Name.
         name: String,
         /// The SELECT behind it.
@@ -94,9 +149,9 @@ record! {
     }
 }
 
-impl From<catalog::ViewEntry> for ViewEntry {
-    fn from(entry: catalog::ViewEntry) -> ViewEntry {
-        ViewEntry { name: entry.name, sql: entry.sql }
+impl From<catalog::SqlViewEntry> for SqlViewEntry {
+    fn from(entry: catalog::SqlViewEntry) -> SqlViewEntry {
+        SqlViewEntry { name: entry.name, sql: entry.sql }
     }
 }
 

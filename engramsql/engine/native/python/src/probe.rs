@@ -185,6 +185,15 @@ impl Probe {
         })
     }
 
+    /// Copies about length bytes of the table to the file target, in blocks around the page cache; the file stays.
+    #[pyo3(signature = (target, length, *, block))]
+    fn copy(&self, py: Python<'_>, target: PathBuf, length: u64, block: u32) -> PyResult<ProbeReading> {
+        guard(py, || {
+            let done = py.detach(|| self.direct()?.copy(&target, length, block));
+            done.map(ProbeReading::from).map_err(|error| raise(py, &error))
+        })
+    }
+
     /// Copies the rows of ids out of memory in a tight loop into out: uint8.
     #[pyo3(signature = (ids, out, *, threads = 1))]
     fn gather(

@@ -1,6 +1,6 @@
 //! A database directory's catalog.
 
-use crate::entries::{TableEntry, ViewEntry};
+use crate::entries::{SqlViewEntry, TableEntry, ViewEntry};
 use crate::guard::{detached, guard};
 use crate::table::Table;
 use engram_engine::catalog::{self, RegisterOptions};
@@ -71,7 +71,15 @@ impl Session {
     }
 
     /// All SQL views, in creation order.
-    fn views(&self, py: Python<'_>) -> PyResult<Vec<ViewEntry>> {
+    fn views(&self, py: Python<'_>) -> PyResult<Vec<SqlViewEntry>> {
+        guard(py, || {
+            let entries = detached(py, || self.inner.sql_views())?;
+            Ok(entries.into_iter().map(SqlViewEntry::from).collect())
+        })
+    }
+
+    /// All materialised views, in the order of their first publication.
+    fn materialised_views(&self, py: Python<'_>) -> PyResult<Vec<ViewEntry>> {
         guard(py, || {
             let entries = detached(py, || self.inner.views())?;
             Ok(entries.into_iter().map(ViewEntry::from).collect())
@@ -81,12 +89,12 @@ impl Session {
     /// Keeps a SQL view; one of that name is replaced if replace.
     #[pyo3(signature = (name, sql, *, replace = false))]
     fn create_view(&self, py: Python<'_>, name: &str, sql: &str, replace: bool) -> PyResult<()> {
-        guard(py, || detached(py, || self.inner.create_view(name, sql, replace)))
+        guard(py, || detached(py, || self.inner.create_sql_view(name, sql, replace)))
     }
 
     /// Forgets a SQL view.
     fn drop_view(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        guard(py, || detached(py, || self.inner.drop_view(name)))
+        guard(py, || detached(py, || self.inner.drop_sql_view(name)))
     }
 
     /// The open table of that name, or of that path (anything with a path separator).

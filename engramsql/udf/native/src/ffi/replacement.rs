@@ -43,7 +43,7 @@ unsafe extern "C" fn replace(info: duckdb_replacement_scan_info, name: *const c_
 
 /// The SELECT behind a view of the catalog.
 fn view(session: &Session, name: &str) -> Option<String> {
-    let views = session.views().ok()?;
+    let views = session.sql_views().ok()?;
     views.into_iter().find(|view| view.name.eq_ignore_ascii_case(name)).map(|view| view.sql)
 }
 

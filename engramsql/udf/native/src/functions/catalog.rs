@@ -3,7 +3,7 @@
 use super::listing::{Cell, Listing};
 use crate::error::Result;
 use crate::ffi::{Arguments, Column, Parameter};
-use engram_engine::catalog::{Session, TableEntry};
+use engram_engine::catalog::{Session, TableEntry, ViewEntry};
 
 /// Columns of `engram_tables()` and of the functions that change the catalog.
 pub const TABLE_COLUMNS: &[(&str, Column)] = &[
@@ -58,13 +58,27 @@ impl Listing for Tables {
     }
 }
 
-/// `engram_views()`.
+/// `engram_views()`: materialised views, then SQL views.
 pub struct Views;
 
 impl Listing for Views {
     const NAME: &'static str = "engram_views";
-    const COLUMNS: &'static [(&'static str, Column)] =
-        &[("name", Column::Text), ("kind", Column::Text), ("sql", Column::Text)];
+    const COLUMNS: &'static [(&'static str, Column)] = &[
+        ("name", Column::Text),
+        ("kind", Column::Text),
+        ("table_name", Column::Text),
+        ("slots", Column::BigInt),
+        ("heads", Column::BigInt),
+        ("record_bytes", Column::BigInt),
+        ("bytes", Column::BigInt),
+        ("form", Column::Text),
+        ("record_order", Column::Text),
+        ("tokens", Column::BigInt),
+        ("covered", Column::BigInt),
+        ("directory", Column::Text),
+        ("sql", Column::Text),
+        ("verified_at", Column::Timestamp),
+    ];
     type Arguments = ();
 
     fn bind(_session: &Session, _arguments: &Arguments<'_>) -> Result<()> {
@@ -72,8 +86,38 @@ impl Listing for Views {
     }
 
     fn rows(session: &Session, _arguments: &()) -> Result<Vec<Vec<Cell>>> {
-        Ok(session.views()?.into_iter().map(|view| vec![view.name.into(), "sql".into(), view.sql.into()]).collect())
+        let materialised = session.views()?.into_iter().map(view_cells);
+        let sql = session.sql_views()?.into_iter().map(|view| {
+            let mut cells = vec![Cell::Null; Self::COLUMNS.len()];
+            for (column, cell) in [("name", view.name.into()), ("kind", "sql".into()), ("sql", view.sql.into())] {
+                if let Some(index) = Self::COLUMNS.iter().position(|(name, _)| *name == column) {
+                    cells[index] = cell;
+                }
+            }
+            cells
+        });
+        Ok(materialised.chain(sql).collect())
     }
+}
+
+/// One materialised view as a row of [`Views::COLUMNS`].
+fn view_cells(entry: ViewEntry) -> Vec<Cell> {
+    vec![
+        entry.name.into(),
+        "materialised".into(),
+        entry.table.into(),
+        entry.slots.into(),
+        entry.heads.into(),
+        entry.record_bytes.into(),
+        entry.bytes.into(),
+        entry.form.into(),
+        entry.order.into(),
+        entry.tokens.into(),
+        entry.covered.into(),
+        entry.directory.to_string_lossy().into_owned().into(),
+        Cell::Null,
+        entry.verified_at.into(),
+    ]
 }
 
 /// A table name whose table opens.

@@ -89,8 +89,8 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "engram_views",
         kind: "table",
-        signature: "engram_views() -> (name, kind, sql)",
-        description: "The views kept in the catalog.",
+        signature: "engram_views() -> (name, kind, table_name, slots, heads, record_bytes, bytes, form, record_order, tokens, covered, directory, sql, verified_at)",
+        description: "The views kept in the catalog: materialised ones (kind 'materialised'), then SQL views (kind 'sql'). What one kind does not have is NULL.",
         example: "SELECT name, kind FROM engram_views()",
     },
     Entry {

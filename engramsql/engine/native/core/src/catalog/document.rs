@@ -1,7 +1,9 @@
-//! `engram.json`: read whole, replaced whole. Byte layout and rules: docs/format.md.
+//! `engram.json`: read whole, replaced whole. Layout and rules: docs/format.md.
 
-use super::entry::{TableEntry, ViewEntry};
+use super::backup;
+use super::entry::{SqlViewEntry, TableEntry, ViewEntry};
 use super::error::CatalogError;
+use crate::fault;
 use crate::publish::publish;
 use crate::source::is_spec_path;
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 /// Name of the catalog file in a database directory.
 pub(super) const FILE: &str = "engram.json";
 const FORMAT: &str = "engramsql-catalog";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// How temporary siblings of the catalog file begin.
 pub(super) const TEMPORARY: &str = ".engram.json.";
 
@@ -20,6 +22,7 @@ pub(super) const TEMPORARY: &str = ".engram.json.";
 pub(super) struct Document {
     pub(super) tables: Vec<TableEntry>,
     pub(super) views: Vec<ViewEntry>,
+    pub(super) sql_views: Vec<SqlViewEntry>,
 }
 
 #[derive(Deserialize)]
@@ -29,11 +32,25 @@ struct Head {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Body {
     format: String,
     version: u64,
     tables: Vec<TableEntry>,
     views: Vec<ViewEntry>,
+    sql_views: Vec<SqlViewEntry>,
+}
+
+/// Version 1: its views are the SQL views.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FirstBody {
+    #[serde(rename = "format")]
+    _format: String,
+    #[serde(rename = "version")]
+    _version: u64,
+    tables: Vec<TableEntry>,
+    views: Vec<SqlViewEntry>,
 }
 
 /// Identity of one written catalog file; each change renames a new file into place.
@@ -41,6 +58,9 @@ struct Body {
 pub(super) struct Stamp(u64, u64, i64, i64);
 
 impl Stamp {
+    /// The stamp of no file.
+    pub(super) const UNKNOWN: Stamp = Stamp(0, 0, 0, 0);
+
     /// The stamp of the catalog in `directory`, or `None` if there is none yet.
     pub(super) fn of(directory: &Path) -> Result<Option<Stamp>, CatalogError> {
         let path = directory.join(FILE);
@@ -61,20 +81,40 @@ impl Document {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Document::default()),
             Err(error) => return Err(CatalogError::Io { action: "read", path, error }),
         };
-        let damaged = |detail: String| CatalogError::Damaged { path: path.clone(), detail };
+        Document::parse(directory, &path, &bytes)
+    }
+
+    /// The catalog that `bytes` of the file at `path` hold, with absolute paths.
+    pub(super) fn parse(directory: &Path, path: &Path, bytes: &[u8]) -> Result<Document, CatalogError> {
+        let damaged = |detail: String| CatalogError::Damaged {
+            path: path.to_owned(),
+            detail,
+            remedy: backup::remedy(directory, path),
+        };
         // The version first: a newer one may have another shape.
-        let head: Head = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        let head: Head = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
         if head.format != FORMAT {
             return Err(damaged(format!("its format is '{}', not '{FORMAT}'", head.format)));
         }
-        if head.version == 0 {
-            return Err(damaged("its version is 0".to_owned()));
-        }
-        if head.version > VERSION {
-            return Err(CatalogError::NewerVersion { path, found: head.version, supported: VERSION });
-        }
-        let mut body: Body = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
-        for table in &mut body.tables {
+        let refused = |error: serde_json::Error| match unknown_member(&error) {
+            Some(member) => CatalogError::UnknownMember { path: path.to_owned(), version: head.version, member },
+            None => damaged(error.to_string()),
+        };
+        let mut document = match head.version {
+            0 => return Err(damaged("its version is 0".to_owned())),
+            1 => {
+                let body: FirstBody = serde_json::from_slice(bytes).map_err(refused)?;
+                Document { tables: body.tables, views: Vec::new(), sql_views: body.views }
+            }
+            VERSION => {
+                let body: Body = serde_json::from_slice(bytes).map_err(refused)?;
+                Document { tables: body.tables, views: body.views, sql_views: body.sql_views }
+            }
+            found => {
+                return Err(CatalogError::NewerVersion { path: path.to_owned(), found, supported: VERSION });
+            }
+        };
+        for table in &mut document.tables {
             table.source = absolute(directory, &table.source);
             table.options.tokenizer = table.options.tokenizer.as_deref().map(|path| absolute(directory, path));
             if let Some(spec) = table.options.spec.as_mut().filter(|spec| is_spec_path(spec)) {
@@ -82,10 +122,14 @@ impl Document {
                 *spec = absolute(directory, Path::new(spec)).to_string_lossy().into_owned();
             }
         }
-        Ok(Document { tables: body.tables, views: body.views })
+        for view in &mut document.views {
+            view.directory = absolute(directory, &view.directory);
+        }
+        Ok(document)
     }
 
-    /// Replaces the catalog in `directory`: temporary sibling, sync, rename, sync of the directory. The caller holds the lock.
+    /// Replaces the catalog in `directory`: the file of before becomes the backup, then a temporary sibling, sync, rename,
+    /// sync of the directory. The caller holds the lock.
     pub(super) fn write(&self, directory: &Path) -> Result<(), CatalogError> {
         let path = directory.join(FILE);
         let io = |error| CatalogError::Io { action: "write", path: path.clone(), error };
@@ -95,6 +139,7 @@ impl Document {
             version: VERSION,
             tables: self.tables.clone(),
             views: self.views.clone(),
+            sql_views: self.sql_views.clone(),
         };
         for table in &mut body.tables {
             table.source = relative(directory, &table.source)?;
@@ -104,10 +149,26 @@ impl Document {
                 *spec = relative(directory, Path::new(spec))?.to_string_lossy().into_owned();
             }
         }
+        for view in &mut body.views {
+            view.directory = relative(directory, &view.directory)?;
+        }
         let mut json = serde_json::to_vec_pretty(&body).map_err(|e| io(e.into()))?;
         json.push(b'\n');
-        publish(&path, &json).map_err(io)
+        fault::point("catalog-backup");
+        backup::keep(directory)?;
+        fault::point("catalog-write");
+        publish(&path, &json).map_err(io)?;
+        fault::point("catalog-written");
+        Ok(())
     }
+}
+
+/// The member that this version does not know, if that is what the parser stumbled over.
+fn unknown_member(error: &serde_json::Error) -> Option<String> {
+    let text = error.to_string();
+    let rest = text.strip_prefix("unknown field `")?;
+    let (member, _) = rest.split_once('`')?;
+    Some(format!("'{member}' (line {})", error.line()))
 }
 
 /// Temporary files of writers that died; only the lock's holder calls this.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// What files do not say and the caller does. Everything given is checked against the files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RegisterOptions {
     /// Released spec name, or path of a spec file (TOML).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,6 +34,7 @@ pub struct RegisterOptions {
 
 /// Hash constants as resolved at registration; whoever opens the table later derives them again and compares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SpecConstants {
     /// Hash family.
     pub family: String,
@@ -61,6 +63,7 @@ impl SpecConstants {
 
 /// One registered table, as the catalog remembers it (sources are opened on first use).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TableEntry {
     /// Name, as registered.
     pub name: String,
@@ -95,6 +98,9 @@ pub struct TableEntry {
     pub bytes: u64,
     /// Whether rows are read where the source lies (true) or from a store inside the database.
     pub in_place: bool,
+    /// BLAKE3 of the manifest of a store that describes itself (64 hex digits); `None` for every other source.
+    #[serde(default)]
+    pub digest: Option<String>,
     /// When it was registered (microseconds since the Unix epoch): the same source registered anew is opened anew.
     #[serde(default)]
     pub registered_at: i64,
@@ -104,7 +110,7 @@ pub struct TableEntry {
 
 impl TableEntry {
     /// The entry of a table found in `source`.
-    pub(super) fn of(name: String, source: &Path, options: &RegisterOptions, found: &SourceTable) -> TableEntry {
+    pub fn of(name: String, source: &Path, options: &RegisterOptions, found: &SourceTable) -> TableEntry {
         let row_bytes = found.layout.row_bytes();
         let dim = found.format.as_ref().and_then(|format| format.dim_of(row_bytes));
         TableEntry {
@@ -124,11 +130,15 @@ impl TableEntry {
             shards: found.layout.shard_count().into(),
             bytes: found.layout.bytes(),
             in_place: true,
-            registered_at: std::time::SystemTime::now()
-                .duration_since(std::time::UNIX_EPOCH)
-                .map_or(0, |since| since.as_micros() as i64),
+            digest: found.digest.clone(),
+            registered_at: now(),
             verified_at: None,
         }
+    }
+
+    /// Whether a table opened from `other` is the one that this entry means: all but the time of its verification agrees.
+    pub(super) fn opens_as(&self, other: &TableEntry) -> bool {
+        *self == TableEntry { verified_at: self.verified_at, ..other.clone() }
     }
 
     /// The first property in which the source has become another table since it was registered: what, then, now.
@@ -153,15 +163,61 @@ impl TableEntry {
             };
             return Some(("hash constants", show(&self.constants), show(&now.constants)));
         }
+        // Without a digest nothing was promised beyond the properties above.
+        if self.digest.is_some() && self.digest != now.digest {
+            return Some(("digest", show(&self.digest), show(&now.digest)));
+        }
         None
     }
 }
 
+/// A materialised view: the records of the distinct keys of a corpus.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ViewEntry {
+    /// Name.
+    pub name: String,
+    /// Its directory, absolute once read.
+    pub directory: PathBuf,
+    /// Name of the table whose rows it holds.
+    pub table: String,
+    /// Identity of that table when the view was built.
+    pub table_identity: String,
+    /// Records.
+    pub slots: u64,
+    /// Row ids per key.
+    pub heads: u64,
+    /// Bytes per record.
+    pub record_bytes: u64,
+    /// Bytes of all records.
+    pub bytes: u64,
+    /// What a record holds: "rows" (their stored bytes) or "float32".
+    pub form: String,
+    /// Order of the slots: "key" or "access".
+    pub order: String,
+    /// Tokens of the corpus, if known.
+    pub tokens: Option<u64>,
+    /// Tokens whose key is in the view, if known.
+    pub covered: Option<u64>,
+    /// BLAKE3 of its manifest (64 hex digits).
+    pub digest: String,
+    /// When it was built (microseconds since the Unix epoch).
+    pub built_at: i64,
+    /// When `verify` last found the view good (microseconds since the Unix epoch).
+    pub verified_at: Option<i64>,
+}
+
 /// A SQL view kept in the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ViewEntry {
+#[serde(deny_unknown_fields)]
+pub struct SqlViewEntry {
     /// Name.
     pub name: String,
     /// The SELECT behind it.
     pub sql: String,
+}
+
+/// Microseconds since the Unix epoch; 0 on a machine whose clock is before it.
+pub(super) fn now() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
 }

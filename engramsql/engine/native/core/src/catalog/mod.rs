@@ -4,6 +4,7 @@
 //! of processes, see each other's changes: before a name is resolved the catalog file is looked at, and read again if
 //! it is another one.
 
+mod backup;
 mod document;
 mod entry;
 mod error;
@@ -11,9 +12,9 @@ mod lock;
 mod names;
 mod session;
 
-pub use entry::{RegisterOptions, SpecConstants, TableEntry, ViewEntry};
+pub use entry::{RegisterOptions, SpecConstants, SqlViewEntry, TableEntry, ViewEntry};
 pub use error::CatalogError;
-pub use session::Session;
+pub use session::{Dropped, Held, Orphan, OrphanKind, Session};
 
 #[cfg(test)]
 mod tests;

@@ -45,7 +45,7 @@ fn sessions_of_one_directory_see_each_other() {
     let (one, two) = (Session::open(&database, false, true).unwrap(), Session::open(&database, false, true).unwrap());
     one.register("a", &store, &width(8)).unwrap();
     let opened = two.table("a").unwrap();
-    one.drop_table("A").unwrap();
+    one.drop_table("A", false).unwrap();
     assert_eq!(two.table("a").err().unwrap().kind(), ErrorKind::UnknownTable);
     // Whoever holds the table keeps it.
     opened.fetch_into(&[3], &mut [0; 8]).unwrap();
@@ -73,12 +73,12 @@ fn names_that_could_not_be_used_are_refused() {
     }
     session.register("t", &store, &width(8)).unwrap();
     assert!(session.register("T", &store, &width(8)).unwrap_err().to_string().contains("'t' is already there"));
-    session.create_view("v", "SELECT 1", false).unwrap();
+    session.create_sql_view("v", "SELECT 1", false).unwrap();
     assert!(session.register("V", &store, &width(8)).is_err());
-    assert!(session.create_view("t", "SELECT 1", true).is_err());
-    assert!(session.create_view("v", "SELECT 2", false).is_err());
-    session.create_view("V", "SELECT 2", true).unwrap();
-    assert_eq!(session.views().unwrap(), [ViewEntry { name: "V".into(), sql: "SELECT 2".into() }]);
+    assert!(session.create_sql_view("t", "SELECT 1", true).is_err());
+    assert!(session.create_sql_view("v", "SELECT 2", false).is_err());
+    session.create_sql_view("V", "SELECT 2", true).unwrap();
+    assert_eq!(session.sql_views().unwrap(), [SqlViewEntry { name: "V".into(), sql: "SELECT 2".into() }]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_newer_or_damaged_catalog_is_refused_by_name() {
         fs::write(&file, content).unwrap();
         Session::open(home.path(), false, true).err().unwrap().to_string()
     };
-    assert!(refusal(r#"{"format": "engramsql-catalog", "version": 2, "new": 1}"#).contains("version 2"));
+    assert!(refusal(r#"{"format": "engramsql-catalog", "version": 3, "new": 1}"#).contains("version 3"));
     assert!(refusal(r#"{"format": "other", "version": 1}"#).contains("'other'"));
     assert!(refusal(r#"{"format": "engramsql-catalog", "ver"#).contains("engram.json' is damaged"));
     assert!(refusal("").contains("damaged"));
@@ -112,7 +112,7 @@ fn a_read_only_session_writes_nothing() {
     fs::remove_file(database.join("engram.lock")).unwrap();
     let session = Session::open(&database, true, false).unwrap();
     session.table("a").unwrap();
-    assert!(session.drop_table("a").unwrap_err().to_string().contains("read-only"));
+    assert!(session.drop_table("a", false).unwrap_err().to_string().contains("read-only"));
     let names: Vec<_> = fs::read_dir(&database).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["engram.json"]);
 }
@@ -227,7 +227,7 @@ fn a_dropped_table_is_closed() {
     let session = Session::in_memory();
     session.register("t", &small_store(home.path()), &width(8)).unwrap();
     let table = session.table("t").unwrap();
-    session.drop_table("t").unwrap();
+    session.drop_table("t", false).unwrap();
     assert_eq!(std::sync::Arc::strong_count(&table), 1);
 }
 
@@ -250,7 +250,7 @@ fn a_source_registered_anew_is_opened_anew_by_every_session() {
     fs::remove_file(store.join("shard_001.bin")).unwrap();
     fs::write(store.join("shard_001.bin"), [9; 80]).unwrap();
     assert!(two.table("t").unwrap().fetch_into(&[10], &mut [0; 8]).is_err());
-    one.drop_table("t").unwrap();
+    one.drop_table("t", false).unwrap();
     one.register("t", &store, &width(8)).unwrap();
     let mut row = [0; 8];
     two.table("t").unwrap().fetch_into(&[10], &mut row).unwrap();

@@ -5,6 +5,7 @@ use super::ring::Ring;
 use super::{ProbeError, Reading, workers};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Who keeps reads outstanding.
@@ -117,13 +118,7 @@ impl Direct {
             let what = format!("blocks of {block} bytes: give a power of two from 4096 to 67108864");
             return Err(ProbeError::argument(what));
         }
-        let mut blocks = Vec::new();
-        for (file, offset, bytes) in self.extents.ranges() {
-            let first = offset.next_multiple_of(4096);
-            for at in (first..(offset + bytes).saturating_sub(u64::from(block) - 1)).step_by(block as usize) {
-                blocks.push((file as u32, at));
-            }
-        }
+        let blocks = self.blocks(block);
         if blocks.is_empty() {
             return Err(ProbeError::argument(format!("the table is smaller than one block of {block} bytes")));
         }
@@ -135,6 +130,26 @@ impl Direct {
             .collect();
         let what = format!("{} KiB blocks", block >> 10);
         self.run(&reads, &mut [], depth, executor, Duration::ZERO, &what)
+    }
+
+    /// (file, offset) of every whole block of the extents, in file order.
+    pub(super) fn blocks(&self, block: u32) -> Vec<(u32, u64)> {
+        let mut blocks = Vec::new();
+        for (file, offset, bytes) in self.extents.ranges() {
+            let first = offset.next_multiple_of(4096);
+            for at in (first..(offset + bytes).saturating_sub(u64::from(block) - 1)).step_by(block as usize) {
+                blocks.push((file as u32, at));
+            }
+        }
+        blocks
+    }
+
+    pub(super) fn file(&self, index: u32) -> &File {
+        &self.files[index as usize]
+    }
+
+    pub(super) fn path(&self, index: u32) -> &Path {
+        &self.extents.files[index as usize]
     }
 
     fn plan(&self, ids: &[i64], sector: u64) -> Vec<SectorRead> {

@@ -6,6 +6,7 @@
 mod aligned;
 mod clock;
 mod compute;
+mod copy;
 mod direct;
 mod extents;
 mod gather;

@@ -12,7 +12,7 @@ mod sink;
 mod stats;
 
 pub(crate) use direct::AlignedMemory;
-pub use direct::{DirectFiles, IoUringReader, PreadReader, RowStream, SequentialReader, Unavailable};
+pub use direct::{DirectFiles, IoUringReader, PreadReader, RowStream, SequentialReader, TakeBytes, Unavailable};
 pub(crate) use files::FileWatch;
 pub use mapped::MappedReader;
 pub use path::CodePath;
@@ -158,10 +158,7 @@ mod tests;
 
 /// Hands the bytes of the file at `path` to `take` in order, as (offset, bytes), at the disk's rate and past every cache.
 /// What was taken counts only once this has returned without an error.
-pub fn stream_file<E: From<ReadError>>(
-    path: &Path,
-    take: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
-) -> Result<(), E> {
+pub fn stream_file<E: From<ReadError>>(path: &Path, take: &mut TakeBytes<'_, E>) -> Result<(), E> {
     let stamp = FileStamp::of(path).map_err(|error| ReadError::io(path, error))?;
     let bytes = stamp.bytes();
     let extent = Extent { shard: 0, file: 0, first_row: 0, rows: bytes, offset: 0 };

@@ -6,7 +6,7 @@
 
 use super::{
     CodePath, DirectFiles, FileWatch, IoUringReader, MappedReader, PreadReader, ReadError, ReadPlan, Reader, Row,
-    RowSink, RowStream, SequentialReader, Stats, Tally, Unavailable,
+    RowSink, RowStream, SequentialReader, Stats, TakeBytes, Tally, Unavailable,
 };
 use crate::cache::{CachedTable, NewRow, RowCache, Stay};
 use crate::settings;
@@ -144,7 +144,7 @@ impl Readers {
         &self,
         layout: &Layout,
         rows: Range<u64>,
-        take: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
+        take: &mut TakeBytes<'_, E>,
     ) -> Result<(), E> {
         let touched = layout.touched_files(rows.clone());
         self.watch.prove(&touched)?;

@@ -48,7 +48,7 @@ pub struct SourceTable {
     pub format: Option<ValueFormat>,
     /// How tokens address them, if known.
     pub spec: Option<Spec>,
-    /// Digest of the sealed manifest, for stores that EngramSQL built.
+    /// BLAKE3 of the manifest of a store that describes itself (64 hex digits); `None` for every other source.
     pub digest: Option<String>,
 }
 

@@ -24,7 +24,7 @@ mod threads;
 pub use files::DirectFiles;
 pub(crate) use memory::Memory as AlignedMemory;
 pub use readers::{IoUringReader, PreadReader, SequentialReader, Unavailable};
-pub use stream::RowStream;
+pub use stream::{RowStream, TakeBytes};
 
 #[cfg(test)]
 mod tests;

@@ -38,6 +38,10 @@ struct Flight {
     done: bool,
 }
 
+/// Takes bytes as they come, in order: the first row or the offset, and whole rows or the bytes there. An error ends the
+/// stream.
+pub type TakeBytes<'a, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 'a;
+
 /// Reads rows in order, around the page cache where the file system allows it, with reads in flight ahead of whoever
 /// takes the rows.
 pub struct RowStream {
@@ -57,7 +61,7 @@ impl RowStream {
         &self,
         layout: &Layout,
         rows: Range<u64>,
-        take: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
+        take: &mut TakeBytes<'_, E>,
     ) -> Result<(), E> {
         if rows.is_empty() {
             return Ok(());
@@ -116,7 +120,7 @@ fn read<Q: Queue, E: From<ReadError>>(
     mut ahead: Ahead<'_, Q>,
     layout: &Layout,
     rows: Range<u64>,
-    take: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
+    take: &mut TakeBytes<'_, E>,
 ) -> Result<(), E> {
     let widest = layout.parts.iter().map(Part::width).max().unwrap_or(1);
     let most = (READ_BYTES / widest).max(1) as u64;
