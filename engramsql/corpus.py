@@ -46,16 +46,6 @@ class Batch(NamedTuple):
     """Where each sequence begins; the first is 0."""
     history: NDArray[np.int64]
     """Tokens before the first sequence, newest last: empty unless it was cut there."""
-    first_sequence: int
-    """Number of the first sequence in the corpus, 0-based."""
-    first_position: int
-    """Tokens of that sequence that came before."""
-
-    def place(self, index: int) -> str:
-        """Where in the corpus token ``index`` of this batch lies, for messages."""
-        within = int(np.searchsorted(self.starts, index, side="right")) - 1
-        position = index - self.starts[within] + (self.first_position if within == 0 else 0)
-        return f"position {position} of sequence {self.first_sequence + within}"
 
 
 def batches(pieces: Iterable[Piece], history_len: int) -> Iterator[Batch]:
@@ -66,17 +56,13 @@ def batches(pieces: Iterable[Piece], history_len: int) -> Iterator[Batch]:
         history_len: Tokens of history that matter to the spec.
     """
     tail = np.empty(0, np.int64)
-    # The sequence that is open, and how many of its tokens came.
-    sequence, position = -1, 0
     for tokens, starts, continues in chain.from_iterable(map(_cut, pieces)):
         if not continues:
-            tail, sequence, position = tail[:0], sequence + 1, 0
-        yield Batch(tokens, starts.tolist(), tail, sequence, position)
+            tail = tail[:0]
+        yield Batch(tokens, starts.tolist(), tail)
         last = int(starts[-1])
         if last > 0:
-            tail, position = tail[:0], 0
-        sequence += len(starts) - 1
-        position += len(tokens) - last
+            tail = tail[:0]
         if history_len:
             tail = np.concatenate([tail, tokens[last:][-history_len:]])[-history_len:]
 

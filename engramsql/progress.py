@@ -33,7 +33,10 @@ class ProgressLine:
         self._show(self._what, done, total)
 
     def show_stage(self, stage: str, done: int, total: int) -> None:
-        """Says that ``done`` of ``total`` bytes of a stage are done; each stage has a rate of its own."""
+        """Says that ``done`` of ``total`` bytes of a stage are done; each stage has a rate of its own.
+
+        A total of 0 is not known, and what is done then is a count.
+        """
         if stage != self._stage:
             # What a resumed operation finds done already was not done at any rate of this run.
             self._stage, self._started, self._from = stage, self._clock(), done
@@ -45,11 +48,12 @@ class ProgressLine:
             return
         self._shown = now
         rate = (done - self._from) / max(now - self._started, 1e-9)
-        text = f"{label}: {size(done)}"
-        # A corpus that is streamed says at its end how long it was.
         if total:
             left = duration((total - done) / rate) if rate > 0 else "?"
-            text += f" of {size(total)}, {size(rate)}/s, {left} left"
+            text = f"{label}: {size(done)} of {size(total)}, {size(rate)}/s, {left} left"
+        else:
+            # A corpus that is streamed says at its end how long it was.
+            text = f"{label}: {done:,}"
         # A line that breaks could not be written over.
         self._write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\x1b[K")
 
