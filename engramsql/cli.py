@@ -204,14 +204,42 @@ def _build_register(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def _build_drop(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="table to forget; its files stay")
+def _build_relocate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="table whose files were moved")
+    parser.add_argument("source", metavar="SOURCE", help="checkpoint or store directory where they are now")
     _add_db(parser)
 
     def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
-        from engramsql.commands import drop
+        from engramsql.maintenance import relocate
 
-        drop(options.db, options.name)
+        relocate(options.db, options.name, options.source)
+        return GOOD
+
+    parser.set_defaults(run=run)
+
+
+def _build_drop(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="table or view to forget; its files stay")
+    _add_db(parser)
+    parser.add_argument("--data", action="store_true", help="remove the directory that it has inside the database")
+
+    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+        from engramsql.maintenance import drop
+
+        drop(options.db, options.name, data=options.data)
+        return GOOD
+
+    parser.set_defaults(run=run)
+
+
+def _build_orphans(parser: argparse.ArgumentParser) -> None:
+    _add_db(parser)
+    parser.add_argument("--remove", action="store_true", help="remove them, but for what is foreign or being written")
+
+    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+        from engramsql.maintenance import orphans
+
+        orphans(options.db, remove=options.remove)
         return GOOD
 
     parser.set_defaults(run=run)
@@ -281,7 +309,9 @@ def _build_extension_path(parser: argparse.ArgumentParser) -> None:
 COMMANDS = {
     "demo": ("make a database of released size in sparse files and query it", _build_demo),
     "register": ("give a checkpoint or store a table name", _build_register),
-    "drop": ("forget a table; its files stay", _build_drop),
+    "relocate": ("point a table to the place where its files are now", _build_relocate),
+    "drop": ("forget a table or view; its files stay, unless --data", _build_drop),
+    "orphans": ("list or remove what belongs to no table or view", _build_orphans),
     "tables": ("list the tables of a database", _build_tables),
     "build": ("copy a checkpoint or store into the database, with checksums", lifecycle.build),
     "view": ("materialise the records of a corpus; exchange views with engramdb-python", lifecycle.view),

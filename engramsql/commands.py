@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["drop", "output", "register", "require", "run_script", "shards_text"]
+__all__ = ["output", "register", "require", "run_script", "shards_text"]
 
 # How long a wait lasts before Ctrl-C is looked for.
 _STEP_SECONDS = 0.05
@@ -121,13 +121,6 @@ def register(options: argparse.Namespace) -> None:
             f"{entry.name}: {entry.rows} rows x {entry.row_bytes} bytes in {shards_text(entry.shards)}, "
             f"format {entry.format or 'not known'}, spec {entry.spec or 'not known'}"
         )
-
-
-def drop(path: str, name: str) -> None:
-    """Forgets a table."""
-    require(path)
-    with _database(path) as database:
-        database.drop(name)
 
 
 def shards_text(count: int) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from engramsql.engine import SqlViewEntry, Table, TableEntry
+    from engramsql.engine import Orphan, SqlViewEntry, Table, TableEntry
 
 __all__ = ["Database", "connect"]
 
@@ -193,14 +193,54 @@ class Database(Statements):
         self._views.refresh()
         return entries
 
-    def drop(self, name: str) -> None:
-        """Forgets a table; its source stays as it is.
+    def relocate(self, name: str, source: str | os.PathLike[str]) -> TableEntry:
+        """Points a table to the place where its files are now. Only headers are read.
+
+        Args:
+            name: Table name.
+            source: Where the checkpoint or store is now; it must say of itself what the old one said at registration.
+
+        Returns:
+            The table as it is kept now; it counts as not verified.
 
         Raises:
             UnknownTableError: If there is no table of that name.
+            SourceError: If the files there are missing, malformed or contradictory.
+            CatalogError: If another table lies there, or the database is read-only.
         """
-        self._open_session().drop_table(name)
+        entry = self._open_session().relocate(name, source)
         self._views.refresh()
+        return entry
+
+    def drop(self, name: str, data: bool = False) -> None:
+        """Forgets a table, a materialised view or a SQL view; its files stay.
+
+        Args:
+            name: Name of the table or view.
+            data: Remove the directory that a built table or a view has inside the database.
+
+        Raises:
+            UnknownTableError: If there is nothing of that name.
+            CatalogError: If a table has views; or, with ``data``, if the files lie elsewhere or something else needs
+                them.
+        """
+        self._open_session().drop(name, data=data)
+        self._views.refresh()
+
+    def orphans(self) -> list[Orphan]:
+        """What lies in the database directory and belongs to no table or view: left by crashes, replaced, or dropped."""
+        return self._open_session().orphans()
+
+    def remove_orphans(self) -> list[Orphan]:
+        """Removes the orphans, but for those of kind ``"foreign"`` and those that a process is writing to.
+
+        Returns:
+            Those removed.
+
+        Raises:
+            CatalogError: If one cannot be removed, or the database is read-only.
+        """
+        return self._open_session().remove_orphans()
 
     def tables(self) -> list[TableEntry]:
         """The registered tables, in registration order."""

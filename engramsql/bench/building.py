@@ -30,8 +30,8 @@ _DEPTH = 8
 def run(target: Target, repeats: int, directory: Path) -> Section:
     """A build of the whole table beside a plain copy of as many bytes, a full verification beside a plain reading.
 
-    All four go around the page cache, so there is nothing to be hot in. ``directory`` gets two copies of the table for as
-    long as this takes.
+    All four go around the page cache, so there is nothing to be hot in. ``directory`` gets two copies of the table for
+    as long as this takes.
 
     Raises:
         Void: If the table is not on the disk.

@@ -5,6 +5,7 @@ use crate::catalog::CatalogError;
 use crate::cpu::CpuError;
 use crate::format::FormatError;
 use crate::read::ReadError;
+use crate::slot_index::SlotIndexError;
 use crate::source::SourceError;
 use crate::spec::SpecError;
 use crate::storage::StorageError;
@@ -76,6 +77,9 @@ pub enum Error {
     /// A read failed or a file changed under an open table.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// Keys or a slot index were refused.
+    #[error(transparent)]
+    SlotIndex(#[from] SlotIndexError),
     /// A RAM budget was refused.
     #[error(transparent)]
     Cache(#[from] CacheError),
@@ -141,6 +145,7 @@ impl Error {
             Error::Cancelled => ErrorKind::Cancelled,
             Error::Read(_) | Error::Prefetch { .. } => ErrorKind::Read,
             Error::Catalog(e) => e.kind(),
+            Error::SlotIndex(e) => e.kind(),
         }
     }
 }

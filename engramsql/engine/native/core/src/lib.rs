@@ -21,6 +21,7 @@ mod progress;
 mod publish;
 pub mod read;
 pub mod settings;
+pub mod slot_index;
 pub mod source;
 pub mod spec;
 pub mod storage;

@@ -156,6 +156,26 @@ impl From<catalog::SqlViewEntry> for SqlViewEntry {
 }
 
 record! {
+    /// A file or directory of a database that no entry of its catalog names.
+    Orphan {
+        /// Where it is.
+        path: PathBuf,
+        /// "store", "view", "unfinished build", "trash", "temporary", "token map", or "foreign": not ours, never removed.
+        kind: String,
+        /// Bytes of all files in it.
+        bytes: u64,
+        /// Whether a process is writing to it now.
+        in_use: bool,
+    }
+}
+
+impl From<catalog::Orphan> for Orphan {
+    fn from(orphan: catalog::Orphan) -> Orphan {
+        Orphan { path: orphan.path, kind: orphan.kind.name().to_owned(), bytes: orphan.bytes, in_use: orphan.in_use }
+    }
+}
+
+record! {
     /// One extent of one shard of a table.
     ShardInfo {
         /// Shard, 0-based; a shard whose rows lie in two extents (values, scales) appears twice.

@@ -38,6 +38,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<entries::TableEntry>()?;
     module.add_class::<entries::ViewEntry>()?;
     module.add_class::<entries::SqlViewEntry>()?;
+    module.add_class::<entries::Orphan>()?;
     module.add_class::<entries::ShardInfo>()?;
     module.add_class::<entries::HeadInfo>()?;
     module.add_class::<probe::Probe>()?;

@@ -1,6 +1,6 @@
 //! A database directory's catalog.
 
-use crate::entries::{SqlViewEntry, TableEntry, ViewEntry};
+use crate::entries::{Orphan, SqlViewEntry, TableEntry, ViewEntry};
 use crate::guard::{detached, guard};
 use crate::table::Table;
 use engram_engine::catalog::{self, RegisterOptions};
@@ -57,9 +57,31 @@ impl Session {
         })
     }
 
-    /// Forgets a table; its source stays as it is.
-    fn drop_table(&self, py: Python<'_>, name: &str) -> PyResult<TableEntry> {
-        guard(py, || Ok(detached(py, || self.inner.drop_table(name))?.into()))
+    /// Points a table to the place where its files are now; headers there must say what was registered.
+    fn relocate(&self, py: Python<'_>, name: &str, source: PathBuf) -> PyResult<TableEntry> {
+        guard(py, || Ok(detached(py, || self.inner.relocate(name, &source))?.into()))
+    }
+
+    /// Forgets a table, view or SQL view; with data, the directory that it has inside the database goes too.
+    #[pyo3(signature = (name, *, data = false))]
+    fn drop(&self, py: Python<'_>, name: &str, data: bool) -> PyResult<()> {
+        guard(py, || detached(py, || self.inner.drop(name, data).map(|_| ())))
+    }
+
+    /// Everything below the database directory that no entry names.
+    fn orphans(&self, py: Python<'_>) -> PyResult<Vec<Orphan>> {
+        guard(py, || {
+            let found = detached(py, || self.inner.orphans())?;
+            Ok(found.into_iter().map(Orphan::from).collect())
+        })
+    }
+
+    /// Removes the orphans, but for what is foreign or being written, and returns those removed.
+    fn remove_orphans(&self, py: Python<'_>) -> PyResult<Vec<Orphan>> {
+        guard(py, || {
+            let removed = detached(py, || self.inner.remove_orphans())?;
+            Ok(removed.into_iter().map(Orphan::from).collect())
+        })
     }
 
     /// All tables, in registration order.

@@ -3,7 +3,7 @@
 use super::listing::{Cell, Listing};
 use crate::error::Result;
 use crate::ffi::{Arguments, Column, Parameter};
-use engram_engine::catalog::{Session, TableEntry, ViewEntry};
+use engram_engine::catalog::{Orphan, Session, TableEntry, ViewEntry};
 
 /// Columns of `engram_tables()` and of the functions that change the catalog.
 pub const TABLE_COLUMNS: &[(&str, Column)] = &[
@@ -89,16 +89,15 @@ impl Listing for Views {
         let materialised = session.views()?.into_iter().map(view_cells);
         let sql = session.sql_views()?.into_iter().map(|view| {
             let mut cells = vec![Cell::Null; Self::COLUMNS.len()];
-            for (column, cell) in [("name", view.name.into()), ("kind", "sql".into()), ("sql", view.sql.into())] {
-                if let Some(index) = Self::COLUMNS.iter().position(|(name, _)| *name == column) {
-                    cells[index] = cell;
-                }
-            }
+            (cells[0], cells[1], cells[SQL_COLUMN]) = (view.name.into(), "sql".into(), view.sql.into());
             cells
         });
         Ok(materialised.chain(sql).collect())
     }
 }
+
+/// Place of the column `sql` in [`Views::COLUMNS`].
+const SQL_COLUMN: usize = 12;
 
 /// One materialised view as a row of [`Views::COLUMNS`].
 fn view_cells(entry: ViewEntry) -> Vec<Cell> {
@@ -118,6 +117,28 @@ fn view_cells(entry: ViewEntry) -> Vec<Cell> {
         Cell::Null,
         entry.verified_at.into(),
     ]
+}
+
+/// `engram_orphans()`.
+pub struct Orphans;
+
+impl Listing for Orphans {
+    const NAME: &'static str = "engram_orphans";
+    const COLUMNS: &'static [(&'static str, Column)] =
+        &[("path", Column::Text), ("kind", Column::Text), ("bytes", Column::BigInt), ("in_use", Column::Boolean)];
+    type Arguments = ();
+
+    fn bind(_session: &Session, _arguments: &Arguments<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(session: &Session, _arguments: &()) -> Result<Vec<Vec<Cell>>> {
+        let cells = |orphan: Orphan| {
+            let path = orphan.path.to_string_lossy().into_owned();
+            vec![path.into(), orphan.kind.name().into(), orphan.bytes.into(), orphan.in_use.into()]
+        };
+        Ok(session.orphans()?.into_iter().map(cells).collect())
+    }
 }
 
 /// A table name whose table opens.

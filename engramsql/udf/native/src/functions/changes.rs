@@ -1,4 +1,5 @@
-//! `CALL engram_attach(...)`, `engram_register(...)`, `engram_drop(...)`: the catalog, changed from SQL.
+//! `CALL engram_attach(...)`, `engram_register(...)`, `engram_relocate(...)`, `engram_drop(...)`: the catalog, changed from
+//! SQL.
 //!
 //! Binding only reads arguments; the change happens once, when the statement runs. The result is one row per table
 //! touched.
@@ -7,7 +8,7 @@ use super::catalog::{TABLE_COLUMNS, table_cells};
 use super::listing::{Cell, Listing};
 use crate::error::{Error, Result};
 use crate::ffi::{Arguments, Column, Parameter};
-use engram_engine::catalog::{RegisterOptions, Session};
+use engram_engine::catalog::{Dropped, RegisterOptions, Session};
 use std::path::{Path, PathBuf};
 
 /// `engram_attach(dir [, read_only := true])`.
@@ -101,20 +102,62 @@ fn count<T: TryFrom<i64>>(arguments: &Arguments<'_>, name: &str) -> Result<Optio
     }
 }
 
-/// `engram_drop(name)`.
+/// `engram_relocate(name, source)`.
+pub struct Relocate;
+
+impl Listing for Relocate {
+    const NAME: &'static str = "engram_relocate";
+    const PARAMETERS: &'static [Parameter] = &[Parameter::Text, Parameter::Text];
+    const COLUMNS: &'static [(&'static str, Column)] = TABLE_COLUMNS;
+    type Arguments = (String, PathBuf);
+
+    fn bind(_session: &Session, arguments: &Arguments<'_>) -> Result<(String, PathBuf)> {
+        Ok((arguments.text(0, "name")?, arguments.text(1, "source")?.into()))
+    }
+
+    fn rows(session: &Session, (name, source): &(String, PathBuf)) -> Result<Vec<Vec<Cell>>> {
+        Ok(vec![table_cells(session.relocate(name, source)?)])
+    }
+}
+
+/// `engram_drop(name [, data := true])`.
 pub struct Drop;
 
 impl Listing for Drop {
     const NAME: &'static str = "engram_drop";
     const PARAMETERS: &'static [Parameter] = &[Parameter::Text];
+    const NAMED: &'static [(&'static str, Parameter)] = &[("data", Parameter::Boolean)];
     const COLUMNS: &'static [(&'static str, Column)] = TABLE_COLUMNS;
-    type Arguments = String;
+    type Arguments = (String, bool);
 
-    fn bind(_session: &Session, arguments: &Arguments<'_>) -> Result<String> {
-        arguments.text(0, "name")
+    fn bind(_session: &Session, arguments: &Arguments<'_>) -> Result<(String, bool)> {
+        let data = match arguments.named("data") {
+            Some(value) => value.boolean("data")?,
+            None => false,
+        };
+        Ok((arguments.text(0, "name")?, data))
     }
 
-    fn rows(session: &Session, name: &String) -> Result<Vec<Vec<Cell>>> {
-        Ok(vec![table_cells(session.drop_table(name)?)])
+    fn rows(session: &Session, (name, data): &(String, bool)) -> Result<Vec<Vec<Cell>>> {
+        Ok(vec![match session.drop(name, *data)? {
+            Dropped::Table(table) => table_cells(*table),
+            // What a view has of a table's properties.
+            Dropped::View(view) => cells_of(vec![
+                ("name", view.name.into()),
+                ("rows", view.slots.into()),
+                ("row_bytes", view.record_bytes.into()),
+                ("heads", view.heads.into()),
+                ("bytes", view.bytes.into()),
+                ("source", view.directory.to_string_lossy().into_owned().into()),
+                ("verified_at", view.verified_at.into()),
+            ]),
+            Dropped::SqlView(view) => cells_of(vec![("name", view.name.into())]),
+        }])
     }
+}
+
+/// A row of [`TABLE_COLUMNS`] in which everything else is NULL.
+fn cells_of(known: Vec<(&str, Cell)>) -> Vec<Cell> {
+    let of = |name: &str| known.iter().find(|(column, _)| *column == name).map_or(Cell::Null, |(_, cell)| cell.clone());
+    TABLE_COLUMNS.iter().map(|(name, _)| of(name)).collect()
 }

@@ -42,6 +42,7 @@ pub fn register(registrar: &Registrar) -> Result<()> {
 
     registrar.table::<Listed<catalog::Tables>>()?;
     registrar.table::<Listed<catalog::Views>>()?;
+    registrar.table::<Listed<catalog::Orphans>>()?;
     registrar.table::<Listed<catalog::Shards>>()?;
     registrar.table::<Listed<catalog::Heads>>()?;
     registrar.table::<Listed<reading::Stats>>()?;
@@ -52,6 +53,7 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Listed<registry::Functions>>()?;
     registrar.table::<Listed<changes::Attach>>()?;
     registrar.table::<Listed<changes::Register>>()?;
+    registrar.table::<Listed<changes::Relocate>>()?;
     registrar.table::<Listed<changes::Drop>>()?;
 
     settings::SETTINGS.iter().try_for_each(|setting| registrar.setting(setting))?;

@@ -94,6 +94,13 @@ const ENTRIES: &[Entry] = &[
         example: "SELECT name, kind FROM engram_views()",
     },
     Entry {
+        name: "engram_orphans",
+        kind: "table",
+        signature: "engram_orphans() -> (path, kind, bytes, in_use)",
+        description: "What lies in the database directory and belongs to no table or view: 'store', 'view', 'unfinished build', 'trash', 'temporary', 'token map', or 'foreign'. in_use: a process is writing to it.",
+        example: "SELECT path, kind, bytes FROM engram_orphans()",
+    },
+    Entry {
         name: "engram_shards",
         kind: "table",
         signature: "engram_shards(table) -> (shard, file, first_row, rows, offset, bytes, present, resident_bytes)",
@@ -157,10 +164,17 @@ const ENTRIES: &[Entry] = &[
         example: "CALL engram_register('ple', '/models/Qwen3.8-Flash-Next')",
     },
     Entry {
+        name: "engram_relocate",
+        kind: "table",
+        signature: "CALL engram_relocate(name, source)",
+        description: "Points a table to the place where its files are now; reads headers only, which must say what they said at registration. Returns the table.",
+        example: "CALL engram_relocate('ple', '/new/disk/Qwen3.8-Flash-Next')",
+    },
+    Entry {
         name: "engram_drop",
         kind: "table",
-        signature: "CALL engram_drop(name)",
-        description: "Forgets a table; its source stays as it is. Returns what was dropped.",
+        signature: "CALL engram_drop(name [, data := true])",
+        description: "Forgets a table or view; its files stay. With data := true the directory goes that it has inside the database. Returns what was dropped; of a view, rows are its slots.",
         example: "CALL engram_drop('ple')",
     },
 ];

@@ -3,6 +3,10 @@ use crate::ErrorKind;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod maintenance;
+mod publishing;
+mod version_one;
+
 /// The "small table": 3 shards x 10 rows x 8 bytes, byte value = shard number.
 fn small_store(parent: &Path) -> PathBuf {
     let path = parent.join("store");

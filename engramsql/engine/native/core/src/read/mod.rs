@@ -15,6 +15,7 @@ pub(crate) use direct::AlignedMemory;
 pub use direct::{DirectFiles, IoUringReader, PreadReader, RowStream, SequentialReader, TakeBytes, Unavailable};
 pub(crate) use files::FileWatch;
 pub use mapped::MappedReader;
+pub(crate) use mapped::{FileMap, prefetch};
 pub use path::CodePath;
 pub use readers::Readers;
 pub use sink::{Row, RowSink};

@@ -5,19 +5,18 @@ use super::super::entry::{SqlViewEntry, TableEntry, ViewEntry};
 use super::super::error::CatalogError;
 use super::super::names;
 use super::place::{Held, entry_within};
-use super::trash::Trash;
+use super::trash::Doomed;
 use super::{Session, State};
 use crate::error::Result;
-use crate::fault;
 use std::path::Path;
 
 /// What was dropped.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Dropped {
     /// A table.
-    Table(TableEntry),
+    Table(Box<TableEntry>),
     /// A materialised view.
-    View(ViewEntry),
+    View(Box<ViewEntry>),
     /// A SQL view.
     SqlView(SqlViewEntry),
 }
@@ -57,10 +56,10 @@ impl Session {
         self.forget(data, |state| {
             let Document { tables, views, sql_views } = &mut state.document;
             if tables.iter().any(|table| names::same(&table.name, name)) {
-                return Ok(Dropped::Table(state.take_table(name)?));
+                return Ok(Dropped::Table(Box::new(state.take_table(name)?)));
             }
             if let Some(index) = views.iter().position(|view| names::same(&view.name, name)) {
-                return Ok(Dropped::View(views.remove(index)));
+                return Ok(Dropped::View(Box::new(views.remove(index))));
             }
             if let Some(index) = sql_views.iter().position(|view| names::same(&view.name, name)) {
                 return Ok(Dropped::SqlView(sql_views.remove(index)));
@@ -87,19 +86,17 @@ impl Session {
 
     fn forget<T: Entry>(&self, data: bool, take: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         let (dropped, trash) = self.exclusive(|state| {
+            let mut doomed = None;
             let dropped = state.commit(|state| {
                 let dropped = take(state)?;
                 if data && let Some((kind, name, path)) = dropped.data() {
                     state.require_owned(kind, name, path)?;
+                    doomed = Doomed::claim(path, false)?;
                 }
                 Ok(dropped)
             })?;
-            fault::point("drop-committed");
-            // Under the lock: nobody can register the directory again before it has another name.
-            let trash = match dropped.data() {
-                Some((.., path)) if data => Trash::take(path)?,
-                _ => None,
-            };
+            // Still under the lock: nobody can register the directory before it has another name.
+            let trash = doomed.map(Doomed::rename).transpose()?;
             Ok((dropped, trash))
         })?;
         if let Some(trash) = trash {

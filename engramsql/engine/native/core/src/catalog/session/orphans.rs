@@ -4,9 +4,8 @@ use super::super::document::{Document, TEMPORARY};
 use super::super::error::CatalogError;
 use super::Session;
 use super::place::{TABLES, TOKEN_MAPS, VIEWS, entry_within};
-use super::trash::{TRASH, Trash, is_claimed};
+use super::trash::{Doomed, TRASH, is_claimed};
 use crate::error::Result;
-use crate::fault;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -97,8 +96,8 @@ impl Session {
                         }
                         _ => removed.push(orphan),
                     }
-                } else if let Some(taken) = Trash::take_orphan(&orphan.path)? {
-                    trash.push(taken);
+                } else if let Some(doomed) = Doomed::claim_idle(&orphan.path)? {
+                    trash.push(doomed.rename()?);
                     removed.push(orphan);
                 }
             }
@@ -107,7 +106,6 @@ impl Session {
         // The catalog is free again: large files take their time.
         for trash in trash {
             trash.remove()?;
-            fault::point("orphan-removed");
         }
         Ok(removed)
     }

@@ -1,10 +1,10 @@
 //! Maps of whole files: creating them, asking what is resident, prefetching from them. Unsafe code lives here.
 
-use super::bus_error::Guarded;
+use super::bus_error::{self, Guarded};
 use std::fs::File;
 
 /// A read-only map of a whole file, registered with the bus error handler for as long as it lives.
-pub(super) struct FileMap {
+pub(crate) struct FileMap {
     // Before the map: a range is withdrawn from the handler before its addresses can belong to anyone else.
     guard: Guarded,
     map: memmap2::Mmap,
@@ -12,7 +12,7 @@ pub(super) struct FileMap {
 
 impl FileMap {
     /// Maps `file` as long as it is now.
-    pub(super) fn open(file: &File) -> std::io::Result<FileMap> {
+    pub(crate) fn open(file: &File) -> std::io::Result<FileMap> {
         // SAFETY: the map is read only and never written through. Its length is the file's at this moment; a file that
         // is shortened afterwards is noticed by FileWatch before a batch touches the map, or else by the bus error
         // handler, which keeps the addresses valid and marks the map as failed. A file that is written to in place
@@ -26,18 +26,24 @@ impl FileMap {
     }
 
     #[inline]
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.map
     }
 
     /// Asks the system to read `bytes` from `offset` ahead; a hint, so what it answers does not matter.
-    pub(super) fn announce(&self, offset: u64, bytes: u64) {
+    pub(crate) fn announce(&self, offset: u64, bytes: u64) {
         let _ = self.map.advise_range(memmap2::Advice::WillNeed, offset as usize, bytes as usize);
     }
 
     /// Whether a page of the map could not be read; its bytes are then not all the file's.
     pub(super) fn failed(&self) -> bool {
         self.guard.failed()
+    }
+
+    /// Whether every byte that was read from the map so far was the file's.
+    pub(crate) fn is_whole(&self) -> bool {
+        // Asked first: it orders the reads of mapped bytes before the question.
+        !bus_error::any() || !self.failed()
     }
 
     /// Bytes of `offset..offset + bytes` in the page cache, by `mincore`; `None` where the system does not tell.
@@ -80,7 +86,7 @@ impl FileMap {
 
 /// Asks for every cache line of `row`; a hint without effect on results.
 #[inline(always)]
-pub(super) fn prefetch(row: &[u8]) {
+pub(crate) fn prefetch(row: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

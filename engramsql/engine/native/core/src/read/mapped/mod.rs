@@ -3,6 +3,8 @@
 mod bus_error;
 mod map;
 
+pub(crate) use map::{FileMap, prefetch};
+
 use super::{CodePath, FileWatch, ReadError, ReadPlan, Reader, Row, RowSink, Tally};
 use crate::source::{Layout, Part};
 use std::ops::Range;
