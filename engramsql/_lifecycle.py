@@ -94,7 +94,7 @@ class Lifecycle(ABC):
         """
         entries = self._open_session().build(
             name,
-            os.fspath(source) if isinstance(source, str) else os.path.abspath(source),
+            source if isinstance(source, str) else os.path.abspath(source),
             shard_size=shard_size,
             jobs=jobs,
             unfinished=_unfinished(resume, restart),
@@ -281,7 +281,7 @@ class Lifecycle(ABC):
     def verify(
         self,
         name: StrPath,
-        level: Literal["headers", "sample", "full"] = "headers",
+        level: Literal["headers", "sample", "full"] = "full",
         *,
         against: StrPath | None = None,
         resume: bool = False,

@@ -90,7 +90,7 @@ def import_view(
             raise ArgumentError("give the keys or a slot index of the view, not both")
         blocks = _key_blocks(keys, heads)
     else:
-        blocks = keys_for(view, heads, keys, index)
+        blocks = keys_for(view, heads, keys, index, session.directory)
     builder = session.view_builder(
         name,
         table,

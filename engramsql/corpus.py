@@ -122,7 +122,8 @@ def _is_sequence(value: object) -> bool:
 
 
 def _of_array(array: Any) -> Iterator[Piece]:
-    values = np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array)
+    # A masked array stays one, and is refused.
+    values = np.asanyarray(array) if hasattr(array, "__array__") else np.from_dlpack(array)
     if values.ndim == 1 and values.dtype == object and len(values) and _is_sequence(values[0]):
         yield from _of_sequences(values)
         return
@@ -213,16 +214,17 @@ def integers(values: Any, what: str) -> NDArray[np.int64]:
     if kind == "u":
         raise TokenIdError(f"{what}: token id {array.max()} is beyond every vocabulary")
     flat = array.reshape(-1).tolist()
-    odd = next(((i, v) for i, v in enumerate(flat) if not isinstance(v, int) or isinstance(v, bool)), None)
-    if odd is not None:
-        raise TokenIdTypeError(f"{what}: token id {odd[1]!r:.60} at position {odd[0]} is not an integer")
-    if kind == "O":
-        huge = next((v for v in flat if not -(1 << 63) <= v < 1 << 63), None)
-        if huge is not None:
-            raise TokenIdError(f"{what}: token id {str(huge):.60} is beyond every vocabulary")
-        return array.astype(np.int64)
-    # Floats that hold whole numbers: NumPy made them of a mixture, or somebody divided.
-    raise TokenIdTypeError(f"{what}: token ids are {array.dtype}; give integers")
+    if kind == "f":
+        # NumPy made floats of all of them: the one with a fraction is the one that was no integer.
+        position = next((i for i, value in enumerate(flat) if value % 1), 0)
+    else:
+        position = next((i for i, value in enumerate(flat) if type(value) is not int), -1)
+    if position >= 0:
+        raise TokenIdTypeError(f"{what}: token id {flat[position]!r:.60} at position {position} is not an integer")
+    huge = next((value for value in flat if not -(1 << 63) <= value < 1 << 63), None)
+    if huge is not None:
+        raise TokenIdError(f"{what}: token id {str(huge):.60} is beyond every vocabulary")
+    return array.astype(np.int64)
 
 
 def _is_arrow(value: object) -> bool:

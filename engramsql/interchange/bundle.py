@@ -33,6 +33,8 @@ class Bundle:
     """The manifest."""
     store: Path | None
     """Directory of the store, if it names one."""
+    shards: int | None
+    """Shards of the store."""
     rows_per_shard: int | None
     """Rows per shard of the store."""
     width: int | None
@@ -50,6 +52,11 @@ class Bundle:
         if self.ple.get("num_heads"):
             return _count(self.path, self.ple, "num_heads")
         return (_count(self.path, self.ple, "ngram_size") - 1) * _count(self.path, self.ple, "heads_per_ngram", 8)
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of the store."""
+        return None if self.shards is None or self.rows_per_shard is None else self.shards * self.rows_per_shard
 
     @property
     def scale(self) -> float | None:
@@ -123,6 +130,7 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     return Bundle(
         path=path,
         store=None if store is None else _path(path, store, "memory.store"),
+        shards=None if store is None else _count(path, store, "shards"),
         rows_per_shard=None if store is None else _count(path, store, "rows_per_shard"),
         width=None if store is None else _count(path, store, "width"),
         view=None if view is None else _path(path, view, "memory.view"),

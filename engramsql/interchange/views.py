@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from engramsql.engine import PeerIndex
 from engramsql.errors import ArgumentError, SourceError
 from engramsql.interchange.bundle import hash_members, store_member, write_bundle
 from engramsql.interchange.files import new_directory, synced
@@ -103,13 +105,16 @@ def _count(manifest: Path, data: dict[str, Any], member: str, default: int) -> i
     return value
 
 
-def keys_of_index(path: str | os.PathLike[str], slots: int, heads: int) -> Iterator[NDArray[np.int64]]:
+def keys_of_index(
+    path: str | os.PathLike[str], slots: int, heads: int, scratch: str | os.PathLike[str] | None = None
+) -> Iterator[NDArray[np.int64]]:
     """The keys of a slot index of the peer in slot order.
 
     Args:
         path: Directory of a disk index (v1 to v3), or an ``.npz`` file.
         slots: Slots of the view; each must have exactly one key.
         heads: Row ids per key.
+        scratch: Directory for a temporary file of 8 bytes per row id: an index has its keys in another order.
 
     Yields:
         int64 [n, heads].
@@ -118,34 +123,29 @@ def keys_of_index(path: str | os.PathLike[str], slots: int, heads: int) -> Itera
         ArgumentError: If a slot has no key or several, or keys have another number of row ids.
     """
     name = os.fspath(path)
-    keys = np.zeros((slots, heads), np.int64)
     seen = np.zeros(slots, bool)
-    for block, of in _entries(name):
-        if block.shape[1] != heads:
-            raise ArgumentError(f"'{name}' has keys of {block.shape[1]} row ids, the view's have {heads}")
-        beyond = (of < 0) | (of >= slots)
-        if beyond.any():
-            raise ArgumentError(f"'{name}' names slot {of[beyond][0]}, the view has {slots} slots")
-        if seen[of].any() or len(np.unique(of)) != len(of):
-            raise ArgumentError(f"'{name}' has more than one key for a slot; it belongs to another view")
-        keys[of], seen[of] = block, True
-    if not seen.all():
-        raise ArgumentError(f"'{name}' has no key for slot {int(np.argmin(seen))}; it belongs to another view")
-    for first in range(0, slots, BLOCK_KEYS):
-        yield keys[first : first + BLOCK_KEYS]
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        keys = np.memmap(file, np.int64, "w+", shape=(slots, heads))
 
+        def take(block: NDArray[np.int64], of: NDArray[np.int64]) -> None:
+            if block.shape[1] != heads:
+                raise ArgumentError(f"'{name}' has keys of {block.shape[1]} row ids, the view's have {heads}")
+            beyond = (of < 0) | (of >= slots)
+            if beyond.any():
+                raise ArgumentError(f"'{name}' names slot {of[beyond][0]}, the view has {slots} slots")
+            if seen[of].any() or len(np.unique(of)) != len(of):
+                raise ArgumentError(f"'{name}' has more than one key for a slot; it belongs to another view")
+            keys[of], seen[of] = block, True
 
-def _entries(name: str) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    if not os.path.isdir(name):
-        return read_slot_index(name)
-    from engramsql.engine import PeerIndex
-
-    return _blocks(PeerIndex.open(name))
-
-
-def _blocks(index: Any) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    for first in range(0, index.count, BLOCK_KEYS):
-        yield index.entries(first, BLOCK_KEYS)
+        if os.path.isdir(name):
+            PeerIndex.open(name).entries(take)
+        else:
+            for block, of in read_slot_index(name):
+                take(block, of)
+        if not seen.all():
+            raise ArgumentError(f"'{name}' has no key for slot {int(np.argmin(seen))}; it belongs to another view")
+        for first in range(0, slots, BLOCK_KEYS):
+            yield np.asarray(keys[first : first + BLOCK_KEYS])
 
 
 def export_view(
@@ -271,7 +271,13 @@ def _write_bundle(view: View, table: Table, indexes: Sequence[str], directory: P
     write_bundle(directory, view.name, memory, ple)
 
 
-def keys_for(view: PeerView, heads: int, keys: object, index: object) -> Iterator[NDArray[np.int64]]:
+def keys_for(
+    view: PeerView,
+    heads: int,
+    keys: str | os.PathLike[str] | None,
+    index: str | os.PathLike[str] | None,
+    scratch: str | os.PathLike[str] | None = None,
+) -> Iterator[NDArray[np.int64]]:
     """The keys of a peer's view, from a keys file or a slot index; without either, from the file its manifest names.
 
     Raises:
@@ -280,8 +286,8 @@ def keys_for(view: PeerView, heads: int, keys: object, index: object) -> Iterato
     if keys is not None and index is not None:
         raise ArgumentError("give the keys or a slot index of the view, not both")
     if index is not None:
-        return keys_of_index(index, view.slots, heads)  # type: ignore[arg-type]
+        return keys_of_index(index, view.slots, heads, scratch)
     source = view.keys if keys is None else keys
     if source is None:
         raise ArgumentError(f"'{view.records}' alone does not say whose records it holds; give its keys or slot index")
-    return read_keys(source, heads)  # type: ignore[arg-type]
+    return read_keys(source, heads)

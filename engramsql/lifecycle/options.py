@@ -126,7 +126,7 @@ def verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="table or view, or path of a checkpoint or store (with a '/')")
     parser.add_argument("--db", metavar="DB", help="database directory; not needed for a path")
     parser.add_argument(
-        "--level", choices=_LEVELS, default="full", help="how much is looked at (%(default)s: every byte)"
+        "--level", choices=_LEVELS, default="full", help="how much is looked at (%(default)s)"
     )
     parser.add_argument("--against", metavar="SOURCE", help="compare every row with this table or path instead")
     parser.add_argument("--resume", action="store_true", help="go on where a full verification was stopped")
