@@ -53,6 +53,10 @@ impl Table {
         Table { inner }
     }
 
+    pub fn engine(&self) -> &engram_engine::Table {
+        &self.inner
+    }
+
     fn row_meaning(&self) -> Meaning<'_> {
         Meaning::Row(&self.inner)
     }
