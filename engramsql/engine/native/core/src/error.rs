@@ -1,5 +1,6 @@
 //! One error for everything that leaves the engine; each topic keeps its own enum beside its code.
 
+use crate::build::BuildError;
 use crate::cache::CacheError;
 use crate::catalog::CatalogError;
 use crate::cpu::CpuError;
@@ -89,6 +90,9 @@ pub enum Error {
     /// Something could not be written, or what was written cannot be trusted.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// A table was not built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// The caller ended the operation.
     #[error("it was cancelled; what was complete by then is kept where the operation can be resumed")]
     Cancelled,
@@ -142,6 +146,7 @@ impl Error {
             Error::Source(_) => ErrorKind::Source,
             Error::Storage(StorageError::Busy { .. }) => ErrorKind::Locked,
             Error::Storage(_) => ErrorKind::Storage,
+            Error::Build(e) => e.kind(),
             Error::Cancelled => ErrorKind::Cancelled,
             Error::Read(_) | Error::Prefetch { .. } => ErrorKind::Read,
             Error::Catalog(e) => e.kind(),

@@ -7,6 +7,7 @@
 //! The crate promises that a row is used only if every byte of it was read, that no id is guessed, clamped or wrapped,
 //! and that a file whose layout cannot be proven is refused by name. It never writes to a source.
 
+pub mod build;
 pub mod cache;
 pub mod catalog;
 pub mod cpu;

@@ -254,10 +254,14 @@ fn single_file(path: &Path) -> Result<String, SourceError> {
 /// Reads a small JSON file, recognising what is often there instead.
 pub(crate) fn read_json(path: &Path) -> Result<Value, SourceError> {
     FileStamp::of(path).map_err(|e| SourceError::io(path, e))?;
-    let bytes = std::fs::read(path).map_err(|e| SourceError::io(path, e))?;
+    parse_json(path, &std::fs::read(path).map_err(|e| SourceError::io(path, e))?)
+}
+
+/// The same for bytes that were read from `path`.
+pub(crate) fn parse_json(path: &Path, bytes: &[u8]) -> Result<Value, SourceError> {
     if bytes.is_empty() {
         return Err(SourceError::EmptyFile { path: path.to_owned() });
     }
-    super::safetensors::refuse_impostor(path, &bytes)?;
-    serde_json::from_slice(&bytes).map_err(|e| SourceError::BadJson { path: path.to_owned(), detail: e.to_string() })
+    super::safetensors::refuse_impostor(path, bytes)?;
+    serde_json::from_slice(bytes).map_err(|e| SourceError::BadJson { path: path.to_owned(), detail: e.to_string() })
 }

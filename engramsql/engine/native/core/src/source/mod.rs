@@ -18,6 +18,8 @@ pub use error::SourceError;
 pub use layout::{Extent, Layout, Part};
 pub use safetensors::{Header, Tensor};
 pub use stamp::FileStamp;
+pub use store::StoreDescription;
+pub(crate) use store::{MANIFEST, StoreLayout, TOKEN_MAP};
 
 use crate::catalog::{RegisterOptions, SpecConstants};
 use crate::error::Result;

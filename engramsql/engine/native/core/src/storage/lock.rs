@@ -3,6 +3,7 @@
 use super::error::StorageError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// A lock on a directory, released when it is dropped or its process dies.
@@ -31,6 +32,13 @@ impl DirectoryLock {
                 return Err(StorageError::Busy { path: directory.to_owned(), holder });
             }
             Err(TryLockError::Error(error)) => return Err(io(error)),
+        }
+        // Whoever had it may have renamed the directory or removed the file in the meantime: then this is the lock of
+        // something else.
+        let still = std::fs::metadata(&path)
+            .is_ok_and(|now| file.metadata().is_ok_and(|taken| (now.dev(), now.ino()) == (taken.dev(), taken.ino())));
+        if !still {
+            return Err(StorageError::Busy { path: directory.to_owned(), holder: String::new() });
         }
         // For the message of whoever else comes; the lock itself needs no content.
         file.set_len(0).map_err(io)?;

@@ -1,5 +1,6 @@
 //! A set of named tables and views, on a directory or in memory.
 
+mod building;
 mod drop;
 mod open;
 mod orphans;

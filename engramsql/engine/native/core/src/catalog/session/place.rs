@@ -41,25 +41,46 @@ impl Session {
     /// A directory of the database that nothing has yet, for a table or view called `name`: `tables/NAME`, else
     /// `tables/NAME~2`, ... Nothing is made; a leading dot, which marks what is unfinished, becomes `_`.
     pub fn free_directory(&self, kind: Held, name: &str) -> Result<PathBuf> {
+        let first = self.first_directory(kind, name)?;
+        let mut path = first.clone();
+        let mut number = 2u64;
+        // A dangling link is not free either.
+        while path.symlink_metadata().is_ok() {
+            path = numbered(&first, number);
+            number += 1;
+        }
+        Ok(path)
+    }
+
+    /// The first of those directories, free or not.
+    pub(crate) fn first_directory(&self, kind: Held, name: &str) -> Result<PathBuf> {
         names::check(name)?;
         let what = match kind {
             Held::Table => "building a table",
             Held::View => "building a view",
         };
         let folder = self.directory().ok_or(CatalogError::InMemory { what })?.join(kind.folder());
-        let name = match name.strip_prefix('.') {
+        Ok(folder.join(match name.strip_prefix('.') {
             Some(rest) => format!("_{rest}"),
             None => name.to_owned(),
-        };
-        let mut path = folder.join(&name);
-        let mut number = 2u64;
-        // A dangling link is not free either.
-        while path.symlink_metadata().is_ok() {
-            path = folder.join(format!("{name}~{number}"));
-            number += 1;
-        }
-        Ok(path)
+        }))
     }
+
+    /// Whether `path` is one of those directories.
+    pub(crate) fn is_directory_of(&self, kind: Held, name: &str, path: &Path) -> Result<bool> {
+        let first = self.first_directory(kind, name)?;
+        let number = || {
+            let stem = first.file_name()?.to_str()?;
+            path.file_name()?.to_str()?.strip_prefix(stem)?.strip_prefix('~')?.parse::<u64>().ok()
+        };
+        Ok(path == first || number().is_some_and(|number| path == numbered(&first, number)))
+    }
+}
+
+fn numbered(first: &Path, number: u64) -> PathBuf {
+    let mut name = first.file_name().unwrap_or_default().to_owned();
+    name.push(format!("~{number}"));
+    first.with_file_name(name)
 }
 
 /// The entry whose data lies at `path` or below it, by its name; however either path is written.
@@ -80,7 +101,9 @@ pub(super) fn entry_within<'a>(document: &'a Document, path: &Path) -> Option<&'
 
 /// What a first change that failed may have left in a database directory.
 fn is_ours(name: &OsStr) -> bool {
-    name == lock::FILE || name == TOKEN_MAPS || name.to_str().is_some_and(|name| name.starts_with(TEMPORARY))
+    // The first build of a database makes its directory before the catalog.
+    [lock::FILE, TOKEN_MAPS, TABLES, VIEWS].iter().any(|ours| name == *ours)
+        || name.to_str().is_some_and(|name| name.starts_with(TEMPORARY))
 }
 
 /// The path as others will find it: absolute, and without `..`, which means another place behind a symbolic link.

@@ -1,0 +1,115 @@
+//! The shards of a store: written whole, one by one, each done once its checksums are there.
+
+use super::directory::WorkingDirectory;
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::progress::Progress;
+use crate::source::StoreLayout;
+use crate::storage::checksum::{Checksums, FileSums};
+use crate::storage::{OrderedWriter, StorageError};
+use crate::table::Table;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The file of checksums that says that a shard is done.
+fn sums_path(directory: &Path, shard: u64) -> PathBuf {
+    directory.join(StoreLayout::file_name(shard)).with_extension("sums")
+}
+
+/// Whether a file of a working directory belongs to shards: their rows or their checksums.
+pub(super) fn is_of_shard(name: &str) -> bool {
+    name.starts_with("shard_") && (name.ends_with(".bin") || name.ends_with(".sums"))
+}
+
+/// Checksums of a shard that is done.
+pub(super) fn sums_of(directory: &Path, layout: StoreLayout, shard: u64) -> Option<FileSums> {
+    let (sums, _) = Checksums::read(&sums_path(directory, shard)).ok()?;
+    let [sums] = <[FileSums; 1]>::try_from(sums.files).ok()?;
+    let bytes = layout.bytes_of(shard);
+    let written = std::fs::metadata(directory.join(StoreLayout::file_name(shard))).ok()?;
+    (sums.bytes == bytes && written.is_file() && written.len() == bytes).then_some(sums)
+}
+
+/// Writes the checksums that make a shard done.
+pub(super) fn publish_sums(directory: &Path, shard: u64, sums: FileSums) -> Result<(), StorageError> {
+    let path = sums_path(directory, shard);
+    fault::io("build.sums").map_err(|error| StorageError::io("write", &path, error))?;
+    Checksums { files: vec![sums] }.publish(&path).map(drop)
+}
+
+/// Removes what is there of shards that are not done: it is written anew, and its room is needed for that.
+pub(super) fn remove_unfinished(directory: &WorkingDirectory, layout: StoreLayout) -> Result<Vec<u64>, StorageError> {
+    let (mut done, mut pending) = (std::collections::HashSet::new(), Vec::new());
+    for shard in 0..layout.shards() {
+        if sums_of(directory.path(), layout, shard).is_some() {
+            let name = StoreLayout::file_name(shard);
+            done.insert(name.replace(".bin", ".sums"));
+            done.insert(name);
+        } else {
+            pending.push(shard);
+        }
+    }
+    directory.remove_files(|name| is_of_shard(name) && !done.contains(name))?;
+    Ok(pending)
+}
+
+/// Builds the shards `pending` in `directory` from the rows of `table`, `jobs` at a time.
+pub(super) fn build(
+    table: &Table,
+    layout: StoreLayout,
+    directory: &Path,
+    pending: &[u64],
+    jobs: usize,
+    progress: &Progress,
+) -> Result<()> {
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let work = || -> Result<()> {
+        while let Some(&shard) = pending.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let built = build_one(table, layout, directory, shard, progress, &failed);
+            if built.is_err() {
+                failed.store(true, Ordering::Relaxed);
+            }
+            built?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let others = jobs.min(pending.len()).saturating_sub(1);
+        // Where the system gives fewer threads, fewer do the work.
+        let threads: Vec<_> = (0..others)
+            .map_while(|_| {
+                std::thread::Builder::new().name("engramsql-build".to_owned()).spawn_scoped(scope, work).ok()
+            })
+            .collect();
+        let mut answers = vec![work()];
+        answers.extend(
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
+        );
+        // Whoever stopped because another failed has nothing to tell.
+        let (stopped, failures): (Vec<Error>, Vec<Error>) =
+            answers.into_iter().filter_map(Result::err).partition(|error| matches!(error, Error::Cancelled));
+        failures.into_iter().chain(stopped).next().map_or(Ok(()), Err)
+    })
+}
+
+fn build_one(
+    table: &Table,
+    layout: StoreLayout,
+    directory: &Path,
+    shard: u64,
+    progress: &Progress,
+    failed: &AtomicBool,
+) -> Result<()> {
+    let path = directory.join(StoreLayout::file_name(shard));
+    fault::io("build.shard").map_err(|error| StorageError::io("create", &path, error))?;
+    let mut writer = OrderedWriter::create(&path, layout.bytes_of(shard))?;
+    table.stream(layout.rows_of(shard), &mut |_, rows: &[u8]| {
+        if failed.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        writer.write(rows)?;
+        progress.advance(rows.len() as u64)
+    })?;
+    publish_sums(directory, shard, writer.finish()?)?;
+    Ok(())
+}
