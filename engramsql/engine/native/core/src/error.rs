@@ -10,6 +10,7 @@ use crate::slot_index::SlotIndexError;
 use crate::source::SourceError;
 use crate::spec::SpecError;
 use crate::storage::StorageError;
+use crate::verify::VerifyError;
 
 /// Result of an engine call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -93,6 +94,9 @@ pub enum Error {
     /// A table was not built.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// A verification or comparison was refused.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
     /// The caller ended the operation.
     #[error("it was cancelled; what was complete by then is kept where the operation can be resumed")]
     Cancelled,
@@ -135,9 +139,11 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::RowIdOutOfRange { .. } => ErrorKind::RowId,
-            Error::OutputSize { .. } | Error::Cache(_) | Error::Kernel(_) | Error::Format(FormatError::Kernel(_)) => {
-                ErrorKind::Argument
-            }
+            Error::OutputSize { .. }
+            | Error::Cache(_)
+            | Error::Verify(_)
+            | Error::Kernel(_)
+            | Error::Format(FormatError::Kernel(_)) => ErrorKind::Argument,
             Error::Table { error, .. } => error.kind(),
             Error::NoSpec { .. } => ErrorKind::Spec,
             Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,

@@ -28,6 +28,7 @@ pub mod spec;
 pub mod storage;
 mod table;
 mod text;
+pub mod verify;
 
 pub use error::{Error, ErrorKind, Result};
 pub use prefetch::Prefetch;

@@ -155,6 +155,11 @@ impl Session {
         self.state().directory.clone()
     }
 
+    /// Whether it was opened for reading only.
+    pub fn is_read_only(&self) -> bool {
+        self.state().read_only
+    }
+
     /// All tables, in the order of their registration.
     pub fn tables(&self) -> Result<Vec<TableEntry>> {
         let mut state = self.state();

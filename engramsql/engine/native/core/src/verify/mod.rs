@@ -1,0 +1,67 @@
+//! Verification: is what lies on the disk what was written, and is a copy a copy?
+//!
+//! [`verify`] proves what can be proven of one table or view and says it finding by finding; [`compare`] holds two tables
+//! against each other bit for bit, which is the only proof for sources that carry no checksums.
+
+mod blocks;
+mod compare;
+mod error;
+mod files;
+mod finding;
+mod random;
+mod rows;
+mod state;
+mod store;
+mod table;
+
+pub use compare::{Comparison, Difference, TakeDifference, compare};
+pub use error::VerifyError;
+pub use finding::{Finding, Level};
+
+use crate::catalog::{CatalogError, Session};
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use finding::Report;
+
+/// Verifies the table or view called `name`, or the table at that path; each finding goes to `report` as it is made.
+/// Returns whether all of them are good.
+///
+/// A name that `level` full finds good gets its time of verification in the catalog, unless the database is read-only. With
+/// `resume`, what was found good is kept in the database until the verification is complete, and a later one with
+/// `resume` begins where this one ended; paths and read-only databases keep nothing.
+///
+/// # Errors
+/// Unknown names, paths that are no table, [`Error::Cancelled`], and a database that cannot be written to when it should be.
+/// Whatever is wrong with the table itself is a finding.
+pub fn verify(
+    session: &Session,
+    name: &str,
+    level: Level,
+    resume: bool,
+    progress: &Progress,
+    report: &mut dyn FnMut(Finding),
+) -> Result<bool> {
+    let mut report = Report::new(report);
+    if name.contains(['/', '\\']) {
+        table::check_path(session, name, level, progress, &mut report)?;
+        return Ok(report.bad() == 0);
+    }
+    let entry = session.table_entry(name)?;
+    table::check_named(session, &entry, level, resume, progress, &mut report)?;
+    let good = report.bad() == 0;
+    if good && level == Level::Full && !session.is_read_only() {
+        mark(session, &entry.name)?;
+    }
+    Ok(good)
+}
+
+/// Remembers that `name` is good now.
+fn mark(session: &Session, name: &str) -> Result<()> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_micros() as i64);
+    match session.mark_verified(name, now) {
+        // Dropped meanwhile: there is nothing to remember it of.
+        Err(Error::Catalog(CatalogError::UnknownTable { .. } | CatalogError::UnknownView { .. })) => Ok(()),
+        answer => answer,
+    }
+}
