@@ -11,6 +11,7 @@ use crate::source::SourceError;
 use crate::spec::SpecError;
 use crate::storage::StorageError;
 use crate::verify::VerifyError;
+use crate::view::ViewError;
 
 /// Result of an engine call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -97,6 +98,9 @@ pub enum Error {
     /// A verification or comparison was refused.
     #[error(transparent)]
     Verify(#[from] VerifyError),
+    /// A view could not be built or read.
+    #[error(transparent)]
+    View(#[from] ViewError),
     /// The caller ended the operation.
     #[error("it was cancelled; what was complete by then is kept where the operation can be resumed")]
     Cancelled,
@@ -153,6 +157,7 @@ impl Error {
             Error::Storage(StorageError::Busy { .. }) => ErrorKind::Locked,
             Error::Storage(_) => ErrorKind::Storage,
             Error::Build(e) => e.kind(),
+            Error::View(e) => e.kind(),
             Error::Cancelled => ErrorKind::Cancelled,
             Error::Read(_) | Error::Prefetch { .. } => ErrorKind::Read,
             Error::Catalog(e) => e.kind(),

@@ -2,7 +2,12 @@
 //! used while it is in the processor's cache, and no row is stored twice.
 
 use crate::format::{Decoder, Stream};
-use crate::read::{Row, RowSink};
+use crate::read::{ReadError, ReadPlan, Readers, Row, RowSink};
+use crate::settings;
+use crate::source::Layout;
+
+/// Rows that are worth another thread: starting one takes about as long as gathering a thousand.
+const ROWS_PER_THREAD: usize = 32 << 10;
 
 /// Bytes of vectors from which on nobody finds the first in a cache when the last is written; storing past the caches then
 /// pays, while for rows as they are stored, a quarter of the bytes, it did not.
@@ -14,6 +19,52 @@ pub(crate) trait Output: Send + Sized {
     fn split(self, row: usize) -> (Self, Self);
     /// The sink that writes the rows of this piece; positions count from its first row.
     fn sink(&mut self) -> impl RowSink;
+}
+
+/// Reads the rows of `ids`, which are in range of `layout`, into `output`; each counts as `weight` rows of a table.
+pub(crate) fn gather(
+    readers: &Readers,
+    layout: &Layout,
+    ids: &[i64],
+    weight: usize,
+    output: impl Output,
+) -> Result<(), ReadError> {
+    // Rows from the disk are waited for, which one thread does as well as two.
+    let worth = ids.len().saturating_mul(weight) / ROWS_PER_THREAD;
+    let threads = if readers.in_memory() { worth.min(settings::threads()).min(ids.len()) } else { 1 };
+    gather_on(threads, readers, layout, ids, output)
+}
+
+fn gather_on(
+    threads: usize,
+    readers: &Readers,
+    layout: &Layout,
+    ids: &[i64],
+    mut output: impl Output,
+) -> Result<(), ReadError> {
+    if threads > 1 {
+        let here = ids.len() / threads;
+        let (first, rest) = output.split(here);
+        let mut rest = Some(rest);
+        let read_rest = |rest: &mut Option<_>, threads| match rest.take() {
+            Some(rest) => gather_on(threads, readers, layout, &ids[here..], rest),
+            None => Ok(()),
+        };
+        std::thread::scope(|scope| {
+            let others = std::thread::Builder::new().spawn_scoped(scope, || read_rest(&mut rest, threads - 1)).ok();
+            let mine = gather_on(1, readers, layout, &ids[..here], first);
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            mine.and(others.map_or(Ok(()), join))
+        })?;
+        // Where the system gives no thread, nobody has taken it.
+        return read_rest(&mut rest, 1);
+    }
+    if ids.is_empty() {
+        return Ok(());
+    }
+    readers.read(&ReadPlan::proven(layout, ids), &mut output.sink())
 }
 
 /// Rows as they are stored, parts packed one after the other.
@@ -29,16 +80,16 @@ impl Output for Bytes<'_> {
     }
 
     fn sink(&mut self) -> impl RowSink {
-        Copy { width: self.width, out: self.out }
+        CopyRows { width: self.width, out: self.out }
     }
 }
 
-struct Copy<'a> {
+struct CopyRows<'a> {
     width: usize,
     out: &'a mut [u8],
 }
 
-impl RowSink for Copy<'_> {
+impl RowSink for CopyRows<'_> {
     #[inline(always)]
     fn take(&mut self, rows: &[Row<'_>]) {
         for row in rows {
@@ -130,7 +181,46 @@ impl Output for Bfloat16<'_> {
     }
 }
 
+/// Rows whose places in the output are not those of the batch: row `r` belongs at element
+/// `positions[r / per] * per + r % per`, in elements of `width` values. Positions ascend.
+pub(crate) struct Scattered<'a, T, D> {
+    pub(crate) positions: &'a [usize],
+    pub(crate) per: usize,
+    pub(crate) width: usize,
+    pub(crate) decode: D,
+    pub(crate) out: &'a mut [T],
+    /// The first row of this piece, and the values of the output before it.
+    pub(crate) first: usize,
+    pub(crate) before: usize,
+}
+
+impl<T, D> Scattered<'_, T, D> {
+    /// Where row `row` of the batch belongs, counted in values of the whole output.
+    fn place(&self, row: usize) -> usize {
+        (self.positions[row / self.per] * self.per + row % self.per) * self.width
+    }
+}
+
+impl<T: Send, D: Fn(&mut Vec<f32>, Row<'_>, &mut [T]) + Copy + Send> Output for Scattered<'_, T, D> {
+    fn split(self, row: usize) -> (Self, Self) {
+        let first = self.first + row;
+        let middle = self.place(first);
+        let (head, tail) = self.out.split_at_mut(middle - self.before);
+        let Scattered { positions, per, width, decode, .. } = self;
+        let piece = |out, first, before| Scattered { positions, per, width, decode, out, first, before };
+        (piece(head, self.first, self.before), piece(tail, first, middle))
+    }
+
+    fn sink(&mut self) -> impl RowSink {
+        let mut scratch = Vec::new();
+        move |row: Row<'_>| {
+            let at = self.place(self.first + row.position) - self.before;
+            (self.decode)(&mut scratch, row, &mut self.out[at..at + self.width]);
+        }
+    }
+}
+
 /// Values and block scales of a row, whether they lie in two parts or packed in one.
-fn split_row(row: Row<'_>, value_bytes: usize) -> (&[u8], &[u8]) {
+pub(crate) fn split_row(row: Row<'_>, value_bytes: usize) -> (&[u8], &[u8]) {
     if row.scales.is_empty() { row.values.split_at(value_bytes) } else { (row.values, row.scales) }
 }

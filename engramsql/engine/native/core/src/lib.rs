@@ -24,11 +24,13 @@ pub mod read;
 pub mod settings;
 pub mod slot_index;
 pub mod source;
+mod sort;
 pub mod spec;
 pub mod storage;
 mod table;
 mod text;
 pub mod verify;
+pub mod view;
 
 pub use error::{Error, ErrorKind, Result};
 pub use prefetch::Prefetch;

@@ -5,17 +5,14 @@ use crate::cpu;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::format::{Decoder, ValueFormat};
-use crate::gather::{Bfloat16, Bytes, Output, Vectors};
+use crate::gather::{Bfloat16, Bytes, Output, Vectors, gather};
 use crate::prefetch::Prefetch;
 use crate::read::{PathStats, ReadPlan, Readers, TakeBytes};
-use crate::settings;
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec};
+use crate::view::View;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Rows that are worth another thread: starting one takes about as long as gathering a thousand.
-const ROWS_PER_THREAD: usize = 32 << 10;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// One row of `engram_shards()`: an extent of one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +64,8 @@ pub struct Table {
     readers: Readers,
     /// Those that may still run.
     prefetches: Mutex<Vec<Prefetch>>,
+    /// Views that may answer in its place.
+    views: RwLock<Arc<[Arc<View>]>>,
 }
 
 impl Table {
@@ -88,6 +87,7 @@ impl Table {
             layout: found.layout,
             readers,
             prefetches: Mutex::default(),
+            views: RwLock::new(Arc::new([])),
         })
     }
 
@@ -308,6 +308,20 @@ impl Table {
         self.running().drain(..).for_each(|prefetch| prefetch.cancel());
     }
 
+    /// Lets `views` answer for the keys that they hold, in place of those that did before: [`e_t_into`](Self::e_t_into)
+    /// asks the first one that has a key. Only views that are [usable](View::is_usable) with this table and whose keys
+    /// are its spec's are taken.
+    pub fn attach_views(&self, mut views: Vec<Arc<View>>) {
+        views.retain(|view| view.is_usable() && self.spec.as_ref().is_some_and(|spec| spec.heads() == view.heads()));
+        *self.views.write().unwrap_or_else(PoisonError::into_inner) = views.into();
+    }
+
+    /// The views that answer for keys that they hold.
+    pub fn attached_views(&self) -> Arc<[Arc<View>]> {
+        // A list is replaced as a whole.
+        self.views.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn running(&self) -> MutexGuard<'_, Vec<Prefetch>> {
         // A list of handles is whole at every moment.
         self.prefetches.lock().unwrap_or_else(PoisonError::into_inner)
@@ -383,7 +397,7 @@ impl Table {
         self.decoder().map(|(_, dim)| dim)
     }
 
-    fn decoder(&self) -> Result<(&Decoder, usize)> {
+    pub(crate) fn decoder(&self) -> Result<(&Decoder, usize)> {
         self.decoder.as_ref().zip(self.dim).ok_or_else(|| Error::NoFormat { table: self.name.clone() })
     }
 
@@ -393,38 +407,10 @@ impl Table {
     }
 
     /// Reads the rows of `ids` into `output`.
-    fn gather(&self, ids: &[i64], output: impl Output) -> Result<()> {
+    pub(crate) fn gather(&self, ids: &[i64], output: impl Output) -> Result<()> {
         fault::point("gather");
         self.check_ids(ids)?;
-        // Rows from the disk are waited for, which one thread does as well as two.
-        let threads = if self.readers.in_memory() { (ids.len() / ROWS_PER_THREAD).min(settings::threads()) } else { 1 };
-        self.gather_on(threads, ids, output)
-    }
-
-    fn gather_on(&self, threads: usize, ids: &[i64], mut output: impl Output) -> Result<()> {
-        if threads > 1 {
-            let here = ids.len() / threads;
-            let (first, rest) = output.split(here);
-            let mut rest = Some(rest);
-            let read_rest = |rest: &mut Option<_>, threads| match rest.take() {
-                Some(rest) => self.gather_on(threads, &ids[here..], rest),
-                None => Ok(()),
-            };
-            std::thread::scope(|scope| {
-                let others = std::thread::Builder::new().spawn_scoped(scope, || read_rest(&mut rest, threads - 1)).ok();
-                let mine = self.gather_on(1, &ids[..here], first);
-                let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                };
-                mine.and(others.map_or(Ok(()), join))
-            })?;
-            // Where the system gives no thread, nobody has taken it.
-            return read_rest(&mut rest, 1);
-        }
-        if ids.is_empty() {
-            return Ok(());
-        }
-        Ok(self.readers.read(&ReadPlan::proven(&self.layout, ids), &mut output.sink())?)
+        Ok(gather(&self.readers, &self.layout, ids, 1, output)?)
     }
 
     /// Reads `count` rows from `first` on into `output`.
@@ -436,6 +422,6 @@ impl Table {
     }
 }
 
-fn check_output(unit: &'static str, expected: usize, found: usize) -> Result<()> {
+pub(crate) fn check_output(unit: &'static str, expected: usize, found: usize) -> Result<()> {
     if expected == found { Ok(()) } else { Err(Error::OutputSize { unit, expected, found }) }
 }

@@ -105,6 +105,19 @@ impl Decoder {
             }
         }
     }
+
+    /// Rounds values that [`decode`](Decoder::decode) gave to the bits that [`decode_bf16`](Decoder::decode_bf16) gives.
+    pub(crate) fn round_bf16(&self, values: &[f32], out: &mut [u16]) {
+        match &self.prepared {
+            // Every value is exact, and so are the bits of a signalling NaN.
+            Prepared::Bf16 => {
+                for (value, out) in values.iter().zip(out) {
+                    *out = (value.to_bits() >> 16) as u16;
+                }
+            }
+            _ => self.kernels.round_bf16(values, out),
+        }
+    }
 }
 
 /// Decodes rows into an output so large that the caches would not keep it, without reading its memory first.

@@ -8,9 +8,11 @@ mod error;
 mod lock;
 pub mod seal;
 mod space;
+mod unfinished;
 mod writer;
 
 pub use error::StorageError;
 pub use lock::DirectoryLock;
-pub use space::{remove_directory, require_space, sync_directory};
+pub use space::{clear_directory, remove_directory, remove_file, require_space, sync_directory};
+pub use unfinished::Unfinished;
 pub use writer::OrderedWriter;

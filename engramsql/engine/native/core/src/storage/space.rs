@@ -26,3 +26,28 @@ pub fn remove_directory(directory: &Path) -> Result<(), StorageError> {
         _ => Ok(()),
     }
 }
+
+/// Removes the file at `path`; one that is not there is removed already.
+pub fn remove_file(path: &Path) -> Result<(), StorageError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StorageError::io("remove", path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what is in `directory` but the files `keep`.
+pub fn clear_directory(directory: &Path, keep: &[&str]) -> Result<(), StorageError> {
+    let io = |error| StorageError::io("look at", directory, error);
+    for entry in std::fs::read_dir(directory).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        if keep.iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
+        if entry.file_type().map_err(io)?.is_dir() {
+            remove_directory(&entry.path())?;
+        } else {
+            remove_file(&entry.path())?;
+        }
+    }
+    Ok(())
+}

@@ -3,6 +3,7 @@
 mod building;
 mod drop;
 mod open;
+mod open_views;
 mod orphans;
 mod place;
 mod relocate;
@@ -23,6 +24,7 @@ pub use drop::Dropped;
 pub use orphans::{Orphan, OrphanKind};
 pub use place::Held;
 use place::open_directory;
+use open_views::OpenView;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,10 +43,23 @@ struct State {
     read_only: bool,
     stamp: Option<Stamp>,
     document: Document,
-    /// Open tables by catalog name, each with the entry it was opened from.
-    open: HashMap<String, (TableEntry, Arc<Table>)>,
+    /// Changes to the document that this session has seen.
+    changes: u64,
+    /// Open tables by catalog name.
+    open: HashMap<String, OpenTable>,
+    /// Open materialised views by name.
+    open_views: HashMap<String, OpenView>,
     /// Tables opened by path.
     paths: HashMap<PathBuf, Arc<Table>>,
+}
+
+/// An open table.
+struct OpenTable {
+    /// What it was opened from.
+    entry: TableEntry,
+    table: Arc<Table>,
+    /// Up to which change its views are those of the catalog.
+    views_of: Option<u64>,
 }
 
 impl State {
@@ -61,10 +76,12 @@ impl State {
         Ok(())
     }
 
-    /// Closes tables that are no longer what the catalog says.
+    /// Closes tables and views that are no longer what the catalog says.
     fn forget_stale(&mut self) {
+        self.changes += 1;
         let tables = &self.document.tables;
-        self.open.retain(|_, (entry, _)| tables.iter().any(|table| table.opens_as(entry)));
+        self.open.retain(|_, open| tables.iter().any(|table| table.opens_as(&open.entry)));
+        self.forget_stale_views();
     }
 
     /// Applies one change and publishes it; nothing changes if it fails. The caller is the only writer.
@@ -171,7 +188,7 @@ impl Session {
     pub fn cancel_prefetches(&self) {
         let tables: Vec<Arc<Table>> = {
             let state = self.state();
-            state.open.values().map(|(_, table)| table.clone()).chain(state.paths.values().cloned()).collect()
+            state.open.values().map(|open| open.table.clone()).chain(state.paths.values().cloned()).collect()
         };
         tables.iter().for_each(|table| table.cancel_prefetches());
     }

@@ -3,7 +3,7 @@
 use super::super::entry::{RegisterOptions, TableEntry};
 use super::super::error::CatalogError;
 use super::place::absolute;
-use super::{Session, key};
+use super::{OpenTable, Session, key};
 use crate::error::{Error, Result};
 use crate::source::{self, FileStamp, SourceError, SourceTable};
 use crate::spec::TokenMap;
@@ -31,8 +31,14 @@ impl Session {
             let mut state = self.state();
             state.refresh()?;
             let entry = state.entry(name_or_path).ok_or_else(|| state.unknown(name_or_path))?.clone();
-            if let Some((_, table)) = state.open.get(&key(&entry.name)) {
-                return Ok(table.clone());
+            let open = state.open.get(&key(&entry.name)).map(|open| (open.table.clone(), open.views_of));
+            if let Some((table, views_of)) = open {
+                let changes = state.changes;
+                drop(state);
+                if views_of != Some(changes) {
+                    self.attach_views(&entry.name, &table);
+                }
+                return Ok(table);
             }
             (entry, state.directory.clone())
         };
@@ -45,8 +51,11 @@ impl Session {
             // Changed meanwhile: this query has what its name meant when it began.
             return Ok(table);
         }
-        let (_, kept) = state.open.entry(key(&entry.name)).or_insert((entry, table));
-        Ok(kept.clone())
+        let name = entry.name.clone();
+        let table = state.open.entry(key(&name)).or_insert(OpenTable { entry, table, views_of: None }).table.clone();
+        drop(state);
+        self.attach_views(&name, &table);
+        Ok(table)
     }
 
     /// Opens the table at `path`, which the caller called `name`.

@@ -52,6 +52,13 @@ impl Session {
         Ok(path)
     }
 
+    /// The directories that are there and have a name that [`Session::free_directory`] gave for `name`.
+    pub(crate) fn taken_directories(&self, kind: Held, name: &str) -> Result<Vec<PathBuf>> {
+        let first = self.first_directory(kind, name)?;
+        let places = std::iter::once(first.clone()).chain((2u64..).map(|number| numbered(&first, number)));
+        Ok(places.take_while(|path| path.symlink_metadata().is_ok()).collect())
+    }
+
     /// The first of those directories, free or not.
     pub(crate) fn first_directory(&self, kind: Held, name: &str) -> Result<PathBuf> {
         names::check(name)?;

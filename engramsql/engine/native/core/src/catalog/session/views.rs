@@ -37,6 +37,16 @@ impl Session {
         }
     }
 
+    /// Refuses what [`Session::publish_view`] would refuse, before a view called `name` is built.
+    pub(crate) fn check_new_view(&self, name: &str, replace: bool) -> Result<()> {
+        let mut state = self.state();
+        state.refresh()?;
+        if let Some(path) = state.directory.clone().filter(|_| state.read_only) {
+            return Err(CatalogError::ReadOnly { path }.into());
+        }
+        if replace && state.view_entry(name).is_some() { Ok(()) } else { Ok(state.free_name(name)?) }
+    }
+
     /// Adds a finished view to the catalog. With `replace`, a view of that name is replaced and returned; its directory
     /// stays, named by nothing.
     pub fn publish_view(&self, entry: ViewEntry, replace: bool) -> Result<Option<ViewEntry>> {
