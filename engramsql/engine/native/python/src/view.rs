@@ -33,7 +33,7 @@ impl View {
     /// Name of the table whose rows it holds.
     #[getter]
     fn table(&self) -> &str {
-        self.inner.table_name()
+        self.inner.table()
     }
 
     /// Records; valid slots are 0 to slots - 1.
@@ -75,7 +75,7 @@ impl View {
     /// Values of e_t, or None if the table's value format is not known.
     #[getter]
     fn dim(&self) -> Option<usize> {
-        self.inner.e_t_len()
+        self.inner.values()
     }
 
     /// Records of slots: uint8, shape of slots + (record_bytes,), order and duplicates kept.
@@ -108,8 +108,8 @@ impl View {
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         guard(py, || {
-            let Some(dim) = self.inner.e_t_len() else {
-                let table = self.inner.table_name().to_owned();
+            let Some(dim) = self.inner.values() else {
+                let table = self.inner.table().to_owned();
                 return Err(errors::from_engine(py, &engram_engine::Error::NoFormat { table }));
             };
             let slots = Ids::read(slots, Meaning::Slot(&self.inner))?;
@@ -179,7 +179,7 @@ impl View {
         format!(
             "<View '{}' of '{}': {} records x {} bytes, {}>",
             view.name(),
-            view.table_name(),
+            view.table(),
             view.slots(),
             view.record_bytes(),
             view.form().name()
