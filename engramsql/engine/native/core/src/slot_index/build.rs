@@ -15,6 +15,8 @@ use std::path::Path;
 const PIECE: usize = 256 << 10;
 /// Name of the file of buckets until it is complete; never that of a finished one, whose digest has eight digits.
 const UNFINISHED: &str = "index.unfinished.bin";
+/// The same for the file of its checksums.
+const UNFINISHED_SUMS: &str = "index.unfinished.sums";
 
 /// A key's hash and slot; what follows the hash keeps equal keys in order of their slots.
 type Hashed = (u64, u64);
@@ -71,7 +73,7 @@ pub(super) fn build(keys: &Keys, directory: &Path, keys_blake3: &str, memory: u6
 /// Names the finished file by its content, then makes it the index, then removes what was the index before. Whoever looks
 /// in between, or after a crash, finds the old index or the new one.
 fn publish(directory: &Path, mut manifest: IndexManifest, sums: Checksums) -> Result<()> {
-    let unnamed = directory.join("index.unfinished.sums");
+    let unnamed = directory.join(UNFINISHED_SUMS);
     manifest.checksums.blake3 = sums.publish(&unnamed)?;
     manifest.checksums.block_bytes = BLOCK_BYTES as u64;
     let name: String = manifest.checksums.blake3.chars().take(8).collect();
@@ -147,7 +149,7 @@ impl Buckets {
         while self.bucket < self.homes || self.used == ENTRIES {
             self.next_bucket()?;
         }
-        // The last home is behind us; its entries may have left no room anywhere, so there is one bucket more.
+        // Behind the homes, or behind the entries that found no room there: this one has room.
         self.next_bucket()?;
         self.writer.write(&self.piece)?;
         let sums = self.writer.finish()?;

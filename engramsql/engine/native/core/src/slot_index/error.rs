@@ -141,8 +141,8 @@ impl SlotIndexError {
             SlotIndexError::KeysSize { .. }
             | SlotIndexError::Damaged { .. }
             | SlotIndexError::NewerVersion { .. }
-            | SlotIndexError::OtherKeys { .. }
-            | SlotIndexError::Peer { .. } => ErrorKind::Source,
+            | SlotIndexError::OtherKeys { .. } => ErrorKind::Storage,
+            SlotIndexError::Peer { .. } => ErrorKind::Source,
         }
     }
 }

@@ -17,7 +17,7 @@ mod reader;
 mod writer;
 
 pub use hash::PeerHash;
-pub use reader::PeerIndex;
+pub use reader::{PeerIndex, TakeEntries};
 pub use writer::{PeerOptions, PeerWriter, write, write_keys};
 
 /// Buckets that engramdb's builders make unless told otherwise.

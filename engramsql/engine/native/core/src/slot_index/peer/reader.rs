@@ -15,6 +15,9 @@ use std::sync::{Mutex, PoisonError};
 /// Bytes that are read and handed over at once, about.
 const PIECE: usize = 256 << 10;
 
+/// Takes records: their keys one after the other, and their slots.
+pub type TakeEntries<'a> = dyn FnMut(&[i64], &[u64]) -> Result<()> + 'a;
+
 /// A slot index of engramdb. It holds no more than the numbers of its bucket files in memory.
 #[derive(Debug)]
 pub struct PeerIndex {
@@ -99,7 +102,7 @@ impl PeerIndex {
     ///
     /// # Errors
     /// Those of `take`, and buckets that are out of order, hold keys of other buckets or numbers beyond the int64 range.
-    pub fn entries(&self, progress: &Progress, take: &mut dyn FnMut(&[i64], &[u64]) -> Result<()>) -> Result<()> {
+    pub fn entries(&self, progress: &Progress, take: &mut TakeEntries<'_>) -> Result<()> {
         progress.begin("slot index: records", self.manifest.count * self.record_bytes() as u64);
         match &self.data {
             Data::Files(buckets) => {
@@ -116,12 +119,7 @@ impl PeerIndex {
         Ok(())
     }
 
-    fn hand_over(
-        &self,
-        bucket: &Bucket<'_>,
-        progress: &Progress,
-        take: &mut dyn FnMut(&[i64], &[u64]) -> Result<()>,
-    ) -> Result<()> {
+    fn hand_over(&self, bucket: &Bucket<'_>, progress: &Progress, take: &mut TakeEntries<'_>) -> Result<()> {
         let shape = KeyShape::new(self.heads(), 8)?;
         let (mut keys, mut slots) = (Vec::new(), Vec::new());
         self.scan(bucket, &mut |records| {

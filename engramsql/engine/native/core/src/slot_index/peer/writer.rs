@@ -158,7 +158,7 @@ impl PeerWriter {
         progress.begin("slot index: write", count * size);
         let mut sorted = sorter.finish()?;
         let mut output = if options.version == 3 {
-            Output::Single(Single::create(folder, count * size, options.num_buckets)?)
+            Output::Single(Box::new(Single::create(folder, count * size, options.num_buckets)?))
         } else {
             Output::Files(Files::create(folder)?)
         };
@@ -240,7 +240,7 @@ fn occupied(directory: &Path) -> bool {
 
 enum Output {
     Files(Files),
-    Single(Single),
+    Single(Box<Single>),
 }
 
 /// A file per bucket that has records.
