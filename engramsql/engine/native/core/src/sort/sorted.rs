@@ -26,8 +26,10 @@ impl Sorted {
     /// Those of `bytes`.
     pub(super) fn held(bytes: Vec<u8>, shape: Shape, fold: Option<Fold>) -> Sorted {
         let key = |place: u32| &bytes[place as usize * shape.record..][..shape.key];
-        let mut order: Vec<(u64, u32)> =
-            (0..).zip(bytes.chunks_exact(shape.record)).map(|(at, record)| (prefix(&record[..shape.key]), at)).collect();
+        let mut order: Vec<(u64, u32)> = (0..)
+            .zip(bytes.chunks_exact(shape.record))
+            .map(|(at, record)| (prefix(&record[..shape.key]), at))
+            .collect();
         // Beginnings usually differ; only where they do not is the memory of the records looked at.
         order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a.1).cmp(key(b.1))));
         Sorted::new(Source::Held { bytes, order, at: 0 }, shape, fold)

@@ -68,10 +68,8 @@ fn equal_keys_become_one_record() {
     for memory in MEMORIES {
         let mut sorter = Sorter::new(directory.path(), shape, Some(fold), memory, 0);
         records.iter().for_each(|record| sorter.push(record).unwrap());
-        let found: Vec<([u8; 2], u64)> = all(sorter.finish(memory).unwrap())
-            .iter()
-            .map(|record| ([record[0], record[1]], sum(record)))
-            .collect();
+        let found: Vec<([u8; 2], u64)> =
+            all(sorter.finish(memory).unwrap()).iter().map(|record| ([record[0], record[1]], sum(record))).collect();
         assert!(found.into_iter().eq(expected.iter().map(|(&key, &sum)| (key, sum))), "{memory} bytes of memory");
     }
 }

@@ -65,7 +65,9 @@ impl ViewBuilder {
                 return Err(refused(format!("its table has {heads} heads, not {asked}")).into());
             }
             (Some(heads), _) | (None, Some(heads)) => heads,
-            (None, None) => return Err(refused("its table has no hash spec; name the number of heads".to_owned()).into()),
+            (None, None) => {
+                return Err(refused("its table has no hash spec; name the number of heads".to_owned()).into());
+            }
         };
         let shape = KeyShape::for_rows(heads, table.rows())?;
         let of = PlanTable {

@@ -114,9 +114,7 @@ impl Collector {
     ) -> Result<Collected> {
         let quarter = self.memory / 4;
         let (shape, bytes) = (self.shape, self.shape.bytes());
-        let sorter = |bytes: usize| {
-            Sorter::new(&self.directory, Shape { record: bytes, key: bytes }, None, quarter, 0)
-        };
+        let sorter = |bytes: usize| Sorter::new(&self.directory, Shape { record: bytes, key: bytes }, None, quarter, 0);
         let mut collected = Collected { tokens: self.tokens, ..Collected::default() };
         let mut found = self.tally.finish(quarter)?;
         progress.begin("keys", 0);
@@ -197,15 +195,13 @@ impl Chosen {
     /// The next key of `bytes` bytes, its first position and its count.
     fn next(&mut self, bytes: usize) -> Result<Option<(&[u8], &[u8], u64)>> {
         Ok(match self {
-            Chosen::All(found) => found
-                .next()?
-                .map(|record| (&record[..bytes], &record[bytes..bytes + 8], number(&record[bytes + 8..]))),
+            Chosen::All(found) => {
+                found.next()?.map(|record| (&record[..bytes], &record[bytes..bytes + 8], number(&record[bytes + 8..])))
+            }
             Chosen::First(_, 0) => None,
             Chosen::First(by_count, left) => {
                 *left -= 1;
-                by_count
-                    .next()?
-                    .map(|record| (&record[8..8 + bytes], &record[8 + bytes..], u64::MAX - number(record)))
+                by_count.next()?.map(|record| (&record[8..8 + bytes], &record[8 + bytes..], u64::MAX - number(record)))
             }
         })
     }

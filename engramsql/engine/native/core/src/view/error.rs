@@ -17,7 +17,9 @@ pub enum ViewError {
         path: PathBuf,
     },
     /// A build that is to go on as another one.
-    #[error("the unfinished build of view '{name}' has {what} {found}, asked for is {asked}; resume it with the same options, or discard it")]
+    #[error(
+        "the unfinished build of view '{name}' has {what} {found}, asked for is {asked}; resume it with the same options, or discard it"
+    )]
     OtherBuild {
         /// The view.
         name: String,

@@ -73,7 +73,8 @@ impl Plan {
         let record_bytes = match options.form {
             Form::Rows => heads * table.row_bytes as u64,
             Form::Float32 => {
-                let dim = table.dim.ok_or_else(|| refused("its table has no value format, so records can only hold rows"))?;
+                let dim =
+                    table.dim.ok_or_else(|| refused("its table has no value format, so records can only hold rows"))?;
                 heads * dim as u64 * 4
             }
         };
@@ -105,11 +106,7 @@ impl Plan {
             form: options.form.name().to_owned(),
             order: options.order.name().to_owned(),
             records,
-            options: PlanOptions {
-                top: options.top,
-                budget: options.budget,
-                shard_bytes: options.shard_bytes.max(1),
-            },
+            options: PlanOptions { top: options.top, budget: options.budget, shard_bytes: options.shard_bytes.max(1) },
             built_at: now,
             keys: None,
         })

@@ -89,16 +89,20 @@ impl View {
             }
             Some(_) => (),
         }
-        let decoder = table.decoder().ok().map(|(decoder, dim)| {
-            RecordDecoder::new(manifest.form(), decoder.clone(), heads, dim, table.row_bytes())
-        });
+        let decoder = table
+            .decoder()
+            .ok()
+            .map(|(decoder, dim)| RecordDecoder::new(manifest.form(), decoder.clone(), heads, dim, table.row_bytes()));
         // With another table behind it, its records are of another size, or mean nothing.
         let fits = match manifest.form() {
             Form::Rows => view.record_bytes == view.heads * table.row_bytes() as u64,
             Form::Float32 => table.dim().is_some_and(|dim| view.record_bytes == view.heads * dim as u64 * 4),
         };
         if !fits {
-            set(format!("has records of {} bytes, which are none of table '{}'; build it again", view.record_bytes, view.table));
+            set(format!(
+                "has records of {} bytes, which are none of table '{}'; build it again",
+                view.record_bytes, view.table
+            ));
         }
         Ok(View {
             name: name.to_owned(),

@@ -46,8 +46,7 @@ impl Records<'_> {
         let shards = self.slots.div_ceil(per_shard);
         let range = |shard: u64| shard * per_shard..self.slots.min((shard + 1) * per_shard);
         let bytes = |shard: u64| (range(shard).end - range(shard).start) * self.plan.record_bytes;
-        let finished: Vec<Option<FileSums>> =
-            (0..shards).map(|shard| self.finished(shard, bytes(shard))).collect();
+        let finished: Vec<Option<FileSums>> = (0..shards).map(|shard| self.finished(shard, bytes(shard))).collect();
         let missing = (0..shards).filter(|&shard| finished[shard as usize].is_none());
         require_space(self.directory, missing.map(bytes).sum())?;
         let mut sums = Vec::with_capacity(finished.len());

@@ -56,7 +56,12 @@ impl Session {
         if let Some(view) = known(&state) {
             return Ok(view);
         }
-        if state.document.views.iter().any(|known| known.digest == entry.digest && names::same(&known.name, &entry.name)) {
+        if state
+            .document
+            .views
+            .iter()
+            .any(|known| known.digest == entry.digest && names::same(&known.name, &entry.name))
+        {
             let open = OpenView { entry: entry.clone(), table: Arc::downgrade(table), view: view.clone() };
             state.open_views.insert(key(&entry.name), open);
         }
