@@ -15,16 +15,16 @@ CATALOG_FILE = "engram.json"
 # How the name of a catalog begins that is not published yet.
 CATALOG_TEMPORARY = f".{CATALOG_FILE}."
 
-# Left behind by the first change of a database that then failed.
-_LOCK_FILE = "engram.lock"
+# What the first change of a database leaves behind if it fails: a build makes its directory before the catalog.
+_OURS = {"engram.lock", "tables", "views", "token_maps"}
 
 
 def is_database(path: Path) -> bool:
-    """Whether ``path`` is a database directory, or can become one: it is missing or empty."""
+    """Whether ``path`` is a database directory, or can become one: it is missing, empty, or was about to be one."""
     try:
         names = set(os.listdir(path))
     except FileNotFoundError:
         return True
     except NotADirectoryError:
         return False
-    return CATALOG_FILE in names or names <= {_LOCK_FILE}
+    return CATALOG_FILE in names or all(name in _OURS or name.startswith(CATALOG_TEMPORARY) for name in names)

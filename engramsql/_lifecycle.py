@@ -183,8 +183,8 @@ class Lifecycle(ABC):
             replace=replace,
         )
         if not builder.keys_are_complete:
-            corpus = tokens if sql is None else query_reader(self.connection, sql)
-            fill(builder, self.table(table), corpus, keys, column, progress)
+            with query_reader(self.connection, sql) as rows:
+                fill(builder, self.table(table), tokens if rows is None else rows, keys, column, progress)
         entry = builder.finish(progress)
         self._refresh()
         return entry

@@ -138,6 +138,8 @@ def test_what_cannot_be_built_is_refused(database: Any, tmp_path: Path) -> None:
         database.build("t", tmp_path / "s", width=7)
     with pytest.raises(EngramError):
         database.build("t", tmp_path / "s", width=8, jobs=0)
+    database.register("s", tmp_path / "s", width=8)
+    database.drop("s")
     with engramsql.connect(tmp_path / "db", read_only=True) as db, pytest.raises(CatalogError):
         db.build("t", tmp_path / "s", width=8)
     assert database.tables() == []

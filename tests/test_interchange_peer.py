@@ -88,7 +88,7 @@ def test_damaged_indexes_are_refused(tmp_path: Path) -> None:
     offsets.write_bytes(offsets.read_bytes()[:-8])
     refuses(lambda: PeerIndex.open(tmp_path / "i"), "offsets.bin")
     refuses(lambda: PeerIndex.open(tmp_path), "index.json")
-    refuses(lambda: PeerIndex.write(tmp_path / "j", [[-1] * 16], [0]), "-1")
+    refuses(lambda: PeerIndex.write(tmp_path / "j", [[-1] * 16], [0]), "negative row id")
     refuses(lambda: PeerIndex.write(tmp_path / "j", [[1] * 16], [-1]), "slots")
     refuses(lambda: PeerIndex.write(tmp_path / "j", [[1] * 16], [0], version=4), "version 4")
 
@@ -215,9 +215,9 @@ def test_exported_views_open_there(database: Any, tmp_path: Path, slot_bytes: in
     assert view.len() == 24
     assert view.slot_bytes() == slot_bytes or 2560
     for name in ("v1", "v2", "v3"):
-        index = DiskSlotIndex(str(directory / INDEX_FORMATS[name]))
-        assert np.array_equal(index.to_slots(KEYS), EXPECTED[f"lookup_{name}"])
-        assert index.lookup_all(KEYS[23]) == [3, 23]
+        with DiskSlotIndex(str(directory / INDEX_FORMATS[name])) as index:
+            assert np.array_equal(index.to_slots(KEYS), EXPECTED[f"lookup_{name}"])
+            assert index.lookup_all(KEYS[23]) == [3, 23]
     assert (directory / "slot_index.npz").read_bytes() == (PEER / "slot_index.npz").read_bytes()
     assert (directory / "slot_index.json").read_bytes() == (PEER / "slot_index.json").read_bytes()
     memory = SlotIndex.load(str(directory / "slot_index.npz"))

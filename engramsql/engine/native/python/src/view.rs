@@ -5,6 +5,7 @@ use crate::guard::{detached, guard};
 use crate::ids::{Ids, Meaning};
 use crate::output;
 use crate::peer_index::{self, whole_keys};
+use engram_engine::view::ViewError;
 use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -127,6 +128,12 @@ impl View {
             let slots = Ids::read(slots, Meaning::Slot(&self.inner))?;
             let shape = [slots.shape(), &[self.inner.heads()]].concat();
             let slots = slots.as_slice()?;
+            let valid = 0..self.inner.slots() as i64;
+            if let Some(&slot) = slots.iter().find(|slot| !valid.contains(slot)) {
+                let (name, slots) = (self.inner.name().to_owned(), self.inner.slots());
+                let error = ViewError::SlotOutOfRange { name, slots, slot: slot.into() };
+                return Err(errors::from_engine(py, &error.into()));
+            }
             output::fresh(py, &shape, |out| self.inner.keys().keys_into(slots, out))
         })
     }

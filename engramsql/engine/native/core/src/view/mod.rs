@@ -22,6 +22,6 @@ mod tally;
 
 pub use build::ViewBuilder;
 pub use error::ViewError;
-pub use reindex::build_index;
 pub use options::{Form, Order, RecordFile, ViewOptions};
 pub use reader::{View, ViewUsage};
+pub use reindex::build_index;
