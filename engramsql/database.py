@@ -232,7 +232,7 @@ class Database(Statements, Lifecycle):
         self._views.refresh()
 
     def orphans(self) -> list[Orphan]:
-        """What lies in the database directory and belongs to no table or view: left by crashes, replaced, or dropped."""
+        """What lies in the database directory and belongs to no table or view: left by crashes, replaced, dropped."""
         return self._open_session().orphans()
 
     def remove_orphans(self) -> list[Orphan]:

@@ -13,7 +13,7 @@ from engramsql import engine, udf
 from engramsql.engine import Prefetch, Spec, Table
 
 PAGE = Path(__file__).parent.parent / "docs" / "python.md"
-RECORDS = ("TableEntry", "ViewEntry", "ShardInfo", "HeadInfo", "PathStats", "CacheUsage")
+RECORDS = ("TableEntry", "ViewEntry", "SqlViewEntry", "Orphan", "ShardInfo", "HeadInfo", "PathStats", "CacheUsage")
 
 
 def entries(title: str) -> list[tuple[str, str]]:

@@ -47,7 +47,7 @@ columns of `engram_stats()` count.
   columns use the scalars: `engram_row` and `engram_vector` over `unnest`, `engram_e_t` for whole lists.
 """
 
-_KINDS = (("scalar", "Scalar functions"), ("table", "Table functions"), ("call", "Catalog"))
+_KINDS = (("scalar", "Scalar functions"), ("table", "Table functions"), ("call", "Catalog"), ("copy", "Stores"))
 
 
 def reference(connection: duckdb.DuckDBPyConnection) -> str:

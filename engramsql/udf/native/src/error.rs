@@ -10,6 +10,8 @@ pub enum Error {
     Engine(Box<engram_engine::Error>),
     /// An argument of the wrong type or shape; shown behind the function's name.
     Argument(String),
+    /// A complete text: what [`message`](Error::message) gave on another thread.
+    Told(String),
     /// Panics when it is shown: the guard's test.
     #[cfg(test)]
     Panicking,
@@ -26,6 +28,7 @@ impl Error {
         match self {
             Error::Engine(error) => error.to_string(),
             Error::Argument(text) => format!("{function}: {text}"),
+            Error::Told(text) => text.clone(),
             #[cfg(test)]
             Error::Panicking => panic!("panic in Display"),
         }

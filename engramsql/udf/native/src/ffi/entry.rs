@@ -1,5 +1,6 @@
 //! The entry point DuckDB calls when it loads the extension into a database.
 
+use super::copy_function::{self, CopyFunction};
 use super::guard::{Report, guard};
 use super::replacement;
 use super::scalar::{self, Scalar};
@@ -151,6 +152,12 @@ impl Registrar {
     pub fn table_as<F: TableFunction>(&self, name: &str) -> Result<()> {
         // SAFETY: the connection is live until drop.
         named(name, unsafe { table_function::register::<F>(self.connection, &self.session, name) })
+    }
+
+    /// Registers a format of `COPY ... TO` under its name.
+    pub fn copy<F: CopyFunction>(&self) -> Result<()> {
+        // SAFETY: the connection is live until drop.
+        named(F::NAME, unsafe { copy_function::register::<F>(self.connection, &self.session) })
     }
 
     /// Registers a setting.

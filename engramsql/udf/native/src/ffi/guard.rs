@@ -1,6 +1,6 @@
 //! The one wrapper around everything DuckDB calls: errors become text, panics never cross, nothing is printed.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CString, c_void};
@@ -47,6 +47,21 @@ pub fn guard<T>(report: &dyn Report, function: &str, body: impl FnOnce() -> Resu
     let message = message.replace('\0', "\\0");
     report.report(&CString::new(message).unwrap_or_default());
     None
+}
+
+/// Runs `body` for SQL function `function` on a thread that DuckDB does not know: an error or a panic becomes an error with
+/// its complete text.
+pub fn contained<T>(function: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    struct Kept(RefCell<CString>);
+
+    impl Report for Kept {
+        fn report(&self, message: &CString) {
+            self.0.replace(message.clone());
+        }
+    }
+
+    let kept = Kept(RefCell::default());
+    guard(&kept, function, body).ok_or_else(|| Error::Told(kept.0.take().to_string_lossy().into_owned()))
 }
 
 fn panic_text(function: &str, payload: &(dyn Any + Send)) -> String {
@@ -122,7 +137,6 @@ pub fn into_raw<T>(value: T) -> *mut c_void {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
 
     struct Last(RefCell<Vec<String>>);
 

@@ -254,6 +254,16 @@ impl<'a> Vector<'a> {
         unsafe { self.slice::<f64>()[row] }
     }
 
+    /// Rows `rows` of a FLOAT vector. What a NULL row holds is undefined.
+    ///
+    /// # Panics
+    /// If the vector holds no floats or the range leaves it.
+    pub fn floats(&self, rows: Range<usize>) -> &[f32] {
+        assert!(self.ty == Type::Float, "floats asked of {}", self.ty);
+        // SAFETY: elements are floats by the type tag, of which every bit pattern is one.
+        unsafe { &self.slice::<f32>()[rows] }
+    }
+
     /// Row `row` of a BOOLEAN vector.
     ///
     /// # Panics

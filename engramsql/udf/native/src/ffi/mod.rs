@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+mod copy_function;
 mod entry;
 mod guard;
 mod input;
@@ -20,7 +21,9 @@ mod table_function;
 mod types;
 mod value;
 
+pub use copy_function::{CopyFunction, CopyOptions};
 pub use entry::Registrar;
+pub use guard::contained;
 pub use input::{Chunk, IntFault, Integer, Vector};
 pub use output::{ListEntry, OutVector};
 pub use scalar::{Overload, Scalar, ScalarArguments};

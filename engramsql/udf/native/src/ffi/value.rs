@@ -81,6 +81,40 @@ impl Value {
         }
     }
 
+    /// A number of any type, as the nearest double; `None` for NULL.
+    pub fn number(&self, what: &str) -> Result<Option<f64>> {
+        match &self.ty {
+            _ if self.is_null() => Ok(None),
+            Type::Int(_) | Type::Float | Type::Double | Type::Decimal { .. } => {
+                // SAFETY: live until drop; DuckDB casts numbers of these types.
+                Ok(Some(unsafe { duckdb_get_double(self.raw) }))
+            }
+            ty => Err(Error::argument(format!("{what} must be a number, got {ty} {self}"))),
+        }
+    }
+
+    /// The fields of a STRUCT; none of any other value.
+    pub(super) fn fields(&self) -> Vec<(String, Value)> {
+        // SAFETY: the value is live until drop, and its type with it; a field is owned by its Value, a name freed here.
+        unsafe {
+            let logical = duckdb_get_value_type(self.raw);
+            if duckdb_get_type_id(logical) != DUCKDB_TYPE_DUCKDB_TYPE_STRUCT || self.is_null() {
+                return Vec::new();
+            }
+            (0..duckdb_struct_type_child_count(logical))
+                .filter_map(|index| {
+                    let raw = duckdb_struct_type_child_name(logical, index);
+                    if raw.is_null() {
+                        return None;
+                    }
+                    let name = CStr::from_ptr(raw).to_string_lossy().into_owned();
+                    duckdb_free(raw.cast());
+                    Some((name, Value::new(duckdb_get_struct_child(self.raw, index))?))
+                })
+                .collect()
+        }
+    }
+
     /// A BOOLEAN argument that is not NULL.
     pub fn boolean(&self, what: &str) -> Result<bool> {
         match self.vector() {

@@ -4,9 +4,10 @@
 //! Binding only reads arguments; the change happens once, when the statement runs. The result is one row per table
 //! touched.
 
+use super::arguments::{self, flag, source_options};
 use super::catalog::{TABLE_COLUMNS, table_cells};
 use super::listing::{Cell, Listing};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ffi::{Arguments, Column, Parameter};
 use engram_engine::catalog::{Dropped, RegisterOptions, Session};
 use std::path::{Path, PathBuf};
@@ -22,11 +23,7 @@ impl Listing for Attach {
     type Arguments = (PathBuf, bool);
 
     fn bind(_session: &Session, arguments: &Arguments<'_>) -> Result<(PathBuf, bool)> {
-        let read_only = match arguments.named("read_only") {
-            Some(value) => value.boolean("read_only")?,
-            None => false,
-        };
-        Ok((arguments.text(0, "dir")?.into(), read_only))
+        Ok((arguments.text(0, "dir")?.into(), flag(arguments, "read_only")?.unwrap_or(false)))
     }
 
     fn rows(session: &Session, (dir, read_only): &(PathBuf, bool)) -> Result<Vec<Vec<Cell>>> {
@@ -48,57 +45,21 @@ pub struct Registration {
 impl Listing for Register {
     const NAME: &'static str = "engram_register";
     const PARAMETERS: &'static [Parameter] = &[Parameter::Text, Parameter::Text];
-    const NAMED: &'static [(&'static str, Parameter)] = &[
-        ("spec", Parameter::Text),
-        ("format", Parameter::Text),
-        ("scale", Parameter::Double),
-        ("width", Parameter::Any),
-        ("rows_per_shard", Parameter::Any),
-        ("layer", Parameter::Any),
-        ("tokenizer", Parameter::Text),
-    ];
+    const NAMED: &'static [(&'static str, Parameter)] = &arguments::SOURCE;
     const COLUMNS: &'static [(&'static str, Column)] = TABLE_COLUMNS;
     type Arguments = Registration;
 
     fn bind(_session: &Session, arguments: &Arguments<'_>) -> Result<Registration> {
-        let text =
-            |name: &str| -> Result<Option<String>> { arguments.named(name).map_or(Ok(None), |value| value.text(name)) };
-        let scale = match arguments.named("scale") {
-            Some(value) => value.double("scale")?.map(|scale| scale as f32),
-            None => None,
-        };
         Ok(Registration {
             name: arguments.text(0, "name")?,
             source: arguments.text(1, "source")?,
-            options: RegisterOptions {
-                spec: text("spec")?,
-                format: text("format")?,
-                scale,
-                width: count(arguments, "width")?,
-                rows_per_shard: count(arguments, "rows_per_shard")?,
-                tokenizer: text("tokenizer")?.map(PathBuf::from),
-                layer: count(arguments, "layer")?,
-            },
+            options: source_options(arguments)?,
         })
     }
 
     fn rows(session: &Session, arguments: &Registration) -> Result<Vec<Vec<Cell>>> {
         let added = session.register(&arguments.name, Path::new(&arguments.source), &arguments.options)?;
         Ok(added.into_iter().map(table_cells).collect())
-    }
-}
-
-/// A named argument that counts something.
-fn count<T: TryFrom<i64>>(arguments: &Arguments<'_>, name: &str) -> Result<Option<T>> {
-    let Some(value) = arguments.named(name) else {
-        return Ok(None);
-    };
-    let Some(number) = value.integer(name)? else {
-        return Ok(None);
-    };
-    match T::try_from(number) {
-        Ok(count) => Ok(Some(count)),
-        Err(_) => Err(Error::argument(format!("{name} cannot be {number}"))),
     }
 }
 
@@ -131,11 +92,7 @@ impl Listing for Drop {
     type Arguments = (String, bool);
 
     fn bind(_session: &Session, arguments: &Arguments<'_>) -> Result<(String, bool)> {
-        let data = match arguments.named("data") {
-            Some(value) => value.boolean("data")?,
-            None => false,
-        };
-        Ok((arguments.text(0, "name")?, data))
+        Ok((arguments.text(0, "name")?, flag(arguments, "data")?.unwrap_or(false)))
     }
 
     fn rows(session: &Session, (name, data): &(String, bool)) -> Result<Vec<Vec<Cell>>> {

@@ -116,16 +116,20 @@ impl<L: Listing> TableFunction for Listed<L> {
         let start = global.next.load(Ordering::Relaxed);
         let end = global.rows.len().min(start + output.capacity());
         global.next.store(end, Ordering::Relaxed);
-        let rows = &global.rows[start..end];
-        output.each(|column, vector| {
-            for (row, cells) in rows.iter().enumerate() {
-                write(vector, L::COLUMNS[column].1, row, rows.len(), &cells[column]);
-            }
-            Ok(())
-        })?;
-        output.set_len(rows.len());
-        Ok(())
+        write_rows(L::COLUMNS, &global.rows[start..end], output)
     }
+}
+
+/// Writes one chunk.
+pub fn write_rows(columns: &[(&str, Column)], rows: &[Vec<Cell>], output: &mut OutChunk<'_>) -> Result<()> {
+    output.each(|column, vector| {
+        for (row, cells) in rows.iter().enumerate() {
+            write(vector, columns[column].1, row, rows.len(), &cells[column]);
+        }
+        Ok(())
+    })?;
+    output.set_len(rows.len());
+    Ok(())
 }
 
 fn write(vector: &mut OutVector<'_>, column: Column, row: usize, rows: usize, cell: &Cell) {

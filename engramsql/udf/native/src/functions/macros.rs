@@ -14,6 +14,12 @@ pub const EMBEDDINGS: &str = "_engram_embeddings";
 
 /// Name under which the macro `engram_warm` calls the native function.
 pub const WARM: &str = "_engram_warm";
+/// Name under which the macro `engram_build` calls the native function.
+pub const BUILD: &str = "_engram_build";
+/// Name under which the macro `engram_verify` calls the native function.
+pub const VERIFY: &str = "_engram_verify";
+/// Name under which the macro `engram_diff` calls the native function.
+pub const DIFF: &str = "_engram_diff";
 
 const DEFAULT_IS_IN_MEMORY: &str = "SELECT 1 FROM duckdb_databases() \
      WHERE database_name = current_database() AND path IS NULL AND NOT internal AND NOT readonly";
@@ -25,6 +31,16 @@ const MACROS: &[&str] = &[
      (FROM _engram_embeddings(\"table\", tokens, history := history))",
     "CREATE OR REPLACE MACRO main.engram_warm(\"table\", budget := NULL) AS TABLE \
      (FROM _engram_warm(\"table\", budget := budget))",
+    // Rows of NULLs let DuckDB look for an interrupt; see the module `stream`.
+    "CREATE OR REPLACE MACRO main.engram_build(name, source, shard_bytes := NULL, jobs := NULL, replace := NULL, \
+     resume := NULL, restart := NULL, spec := NULL, format := NULL, scale := NULL, width := NULL, rows_per_shard := NULL, layer := NULL, \
+     tokenizer := NULL) AS TABLE (FROM _engram_build(name, source, shard_bytes := shard_bytes, jobs := jobs, \
+     replace := replace, resume := resume, restart := restart, spec := spec, format := format, scale := scale, width := width, \
+     rows_per_shard := rows_per_shard, layer := layer, tokenizer := tokenizer) AS built WHERE built.name IS NOT NULL)",
+    "CREATE OR REPLACE MACRO main.engram_verify(\"table\", level := NULL, resume := NULL) AS TABLE \
+     (FROM _engram_verify(\"table\", level := level, resume := resume) AS found WHERE found.ok IS NOT NULL)",
+    "CREATE OR REPLACE MACRO main.engram_diff(a, b) AS TABLE \
+     (FROM _engram_diff(a, b) AS found WHERE found.rowid IS NOT NULL)",
 ];
 
 /// Creates the macros if the default database is in memory.

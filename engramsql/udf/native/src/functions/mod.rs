@@ -1,7 +1,10 @@
 //! The SQL functions, one module per topic. No `unsafe` here.
 
+mod arguments;
+mod build;
 mod catalog;
 mod changes;
+mod copy;
 mod decode;
 mod embeddings;
 mod fetch;
@@ -16,13 +19,16 @@ mod scalars;
 mod scan;
 mod scratch;
 mod settings;
+mod stream;
 mod tables;
+mod verify;
 mod write;
 
 use crate::error::Result;
 use crate::ffi::Registrar;
 use listing::Listed;
 pub use settings::apply as apply_settings;
+use stream::Streamed;
 
 /// Registers every function in the database that is loading the extension.
 pub fn register(registrar: &Registrar) -> Result<()> {
@@ -55,6 +61,14 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Listed<changes::Register>>()?;
     registrar.table::<Listed<changes::Relocate>>()?;
     registrar.table::<Listed<changes::Drop>>()?;
+
+    registrar.table::<Streamed<build::Build, false>>()?;
+    registrar.table_as::<Streamed<build::Build, true>>(macros::BUILD)?;
+    registrar.table::<Streamed<verify::Verify, false>>()?;
+    registrar.table::<Streamed<verify::Diff, false>>()?;
+    registrar.table_as::<Streamed<verify::Verify, true>>(macros::VERIFY)?;
+    registrar.table_as::<Streamed<verify::Diff, true>>(macros::DIFF)?;
+    registrar.copy::<copy::Engram>()?;
 
     settings::SETTINGS.iter().try_for_each(|setting| registrar.setting(setting))?;
     registrar.relations(macros::SCAN);

@@ -8,7 +8,7 @@ use engram_engine::catalog::Session;
 /// One SQL function.
 struct Entry {
     name: &'static str,
-    /// "scalar" or "table".
+    /// "scalar", "table" or "copy".
     kind: &'static str,
     signature: &'static str,
     description: &'static str,
@@ -143,6 +143,20 @@ const ENTRIES: &[Entry] = &[
         example: "SELECT sum(resident_bytes) FROM engram_warm('ple', '100MB')",
     },
     Entry {
+        name: "engram_verify",
+        kind: "table",
+        signature: "engram_verify(table [, level, resume]) -> (check, shard, ok, expected, found, detail)",
+        description: "What verification finds, as it finds it; table may be a view. Levels: headers, sample, full (the default: every byte). With resume a full verification that was interrupted goes on where it ended. In a database file write the optional arguments as level := ..., resume := ..., and an interrupt waits for the next finding.",
+        example: "SELECT \"check\", shard, ok, detail FROM engram_verify('ple', 'sample')",
+    },
+    Entry {
+        name: "engram_diff",
+        kind: "table",
+        signature: "engram_diff(a, b) -> (rowid, byte, a, b)",
+        description: "The rows of two tables that differ, in row order, with their first byte that does, counted from 0, and that byte in each. In a database file an interrupt waits for the next such row.",
+        example: "SELECT count(*) FROM engram_diff('ple', 'ple')",
+    },
+    Entry {
         name: "engram_functions",
         kind: "table",
         signature: "engram_functions() -> (name, kind, signature, description, example)",
@@ -171,11 +185,25 @@ const ENTRIES: &[Entry] = &[
         example: "CALL engram_relocate('ple', '/new/disk/Qwen3.8-Flash-Next')",
     },
     Entry {
+        name: "engram_build",
+        kind: "table",
+        signature: "CALL engram_build(name, source [, shard_bytes :=, jobs :=, replace :=, resume :=, restart :=, spec :=, format :=, scale :=, width :=, rows_per_shard :=, layer :=, tokenizer :=])",
+        description: "Copies a registered table, or the checkpoint or store at a path, into a store of the database and registers it. With replace, in place of a table of that name. A build that was interrupted is kept: resume goes on with it, restart begins anew. The last seven say what a path does not, as for engram_register. Returns the tables built. In a database file an interrupt waits for the end.",
+        example: "CALL engram_build('fast', 'ple', shard_bytes := '4GB', jobs := 2)",
+    },
+    Entry {
         name: "engram_drop",
         kind: "table",
         signature: "CALL engram_drop(name [, data := true])",
         description: "Forgets a table or view; its files stay. With data := true the directory goes that it has inside the database. Returns what was dropped; of a view, rows are its slots.",
         example: "CALL engram_drop('ple')",
+    },
+    Entry {
+        name: "COPY engram",
+        kind: "copy",
+        signature: "COPY (SELECT [rowid,] row or embedding ...) TO 'dir' (FORMAT engram [, VALUE_FORMAT, SCALE, SPEC, LAYER, TOKENIZER, SHARD_BYTES])",
+        description: "Writes a new store, which appears when it is complete. Rows are one BLOB column, all of one width, or one FLOAT[] column with VALUE_FORMAT f32, bf16 or f16, which must hold every value exactly. Row ids, if given, must count from 0 without a gap; without them rows are numbered as they come.",
+        example: "COPY (SELECT rowid, row FROM ple ORDER BY rowid) TO 'store' (FORMAT engram, VALUE_FORMAT fp8_e4m3, SCALE 0.0625)",
     },
 ];
 

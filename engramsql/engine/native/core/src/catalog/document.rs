@@ -4,7 +4,7 @@ use super::backup;
 use super::entry::{SqlViewEntry, TableEntry, ViewEntry};
 use super::error::CatalogError;
 use crate::fault;
-use crate::publish::publish;
+use crate::publish::publish_after;
 use crate::source::is_spec_path;
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::MetadataExt;
@@ -128,8 +128,8 @@ impl Document {
         Ok(document)
     }
 
-    /// Replaces the catalog in `directory`: the file of before becomes the backup, then a temporary sibling, sync, rename,
-    /// sync of the directory. The caller holds the lock.
+    /// Replaces the catalog in `directory`: temporary sibling, sync, the file of before becomes the backup, rename, sync of the
+    /// directory. The caller holds the lock.
     pub(super) fn write(&self, directory: &Path) -> Result<(), CatalogError> {
         let path = directory.join(FILE);
         let io = |error| CatalogError::Io { action: "write", path: path.clone(), error };
@@ -154,10 +154,13 @@ impl Document {
         }
         let mut json = serde_json::to_vec_pretty(&body).map_err(|e| io(e.into()))?;
         json.push(b'\n');
-        fault::point("catalog-backup");
-        backup::keep(directory)?;
         fault::point("catalog-write");
-        publish(&path, &json).map_err(io)?;
+        publish_after(&path, &json, || {
+            // Not before: a change that fails must not cost the backup.
+            backup::keep(directory)?;
+            fault::io("catalog-backup")
+        })
+        .map_err(io)?;
         fault::point("catalog-written");
         Ok(())
     }

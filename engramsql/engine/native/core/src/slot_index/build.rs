@@ -18,6 +18,9 @@ const UNFINISHED: &str = "index.unfinished.bin";
 /// The same for the file of its checksums.
 const UNFINISHED_SUMS: &str = "index.unfinished.sums";
 
+/// Bytes of a record that is sorted.
+const RECORD_BYTES: usize = 2 * size_of::<u64>();
+
 /// A key's hash and slot; what follows the hash keeps equal keys in order of their slots.
 type Hashed = (u64, u64);
 
@@ -36,13 +39,40 @@ impl Record for Hashed {
 /// Builds the index of `keys` in `directory`, as `SlotIndex::build` says.
 pub(super) fn build(keys: &Keys, directory: &Path, keys_blake3: &str, memory: u64, progress: &Progress) -> Result<()> {
     std::fs::create_dir_all(directory).map_err(|error| StorageError::io("create", directory, error))?;
-    let slots = keys.slots();
-    let record_bytes = 2 * size_of::<u64>();
-    let mut sorter: Sorter<Hashed> = Sorter::new(directory, record_bytes, 0, slots, memory)?;
-    let homes = homes(slots);
-    let spilled = if slots * record_bytes as u64 > memory { slots * record_bytes as u64 } else { 0 };
-    require_space(directory, homes * BUCKET_BYTES as u64 + spilled)?;
+    let homes = homes(keys.slots());
+    let bytes = homes * BUCKET_BYTES as u64;
+    require_space(directory, bytes + spilled(keys, memory))?;
+    let write = || {
+        let mut writer = OrderedWriter::create(&directory.join(UNFINISHED), bytes)?;
+        let buckets = buckets(keys, homes, directory, memory, progress, &mut |piece| Ok(writer.write(piece)?))?;
+        let sums = Checksums { files: vec![writer.finish()?] };
+        let mut manifest = IndexManifest::new(keys.heads(), keys.shape().key_bytes(), keys.slots(), homes, keys_blake3);
+        manifest.buckets = buckets;
+        publish(directory, manifest, sums)
+    };
+    write().inspect_err(|_| {
+        // Of no use to the next build; if this fails, that one cleans up.
+        let _ = [UNFINISHED, UNFINISHED_SUMS].map(|name| std::fs::remove_file(directory.join(name)).ok());
+    })
+}
 
+/// Bytes that are sorted on the disk.
+fn spilled(keys: &Keys, memory: u64) -> u64 {
+    let bytes = keys.slots() * RECORD_BYTES as u64;
+    if bytes > memory { bytes } else { 0 }
+}
+
+/// Hands over the buckets of the index of `keys` in order, some at a time; their number. What does not fit in `memory` is
+/// sorted in `directory`.
+pub(super) fn buckets(
+    keys: &Keys,
+    homes: u64,
+    directory: &Path,
+    memory: u64,
+    progress: &Progress,
+    take: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<u64> {
+    let mut sorter: Sorter<Hashed> = Sorter::new(directory, RECORD_BYTES, 0, keys.slots(), memory)?;
     progress.begin("index: keys", keys.bytes());
     keys.stream(&mut |first, bytes| {
         for (slot, key) in (first..).zip(bytes.chunks_exact(keys.shape().bytes())) {
@@ -51,23 +81,19 @@ pub(super) fn build(keys: &Keys, directory: &Path, keys_blake3: &str, memory: u6
         progress.advance(bytes.len() as u64)
     })?;
 
-    progress.begin("index: buckets", slots * record_bytes as u64);
+    progress.begin("index: buckets", keys.slots() * RECORD_BYTES as u64);
     let mut sorted = sorter.finish()?;
-    let mut buckets = Buckets::create(&directory.join(UNFINISHED), homes)?;
+    let mut buckets = Buckets::new(homes, take);
     let mut since = 0;
     while let Some((hash, slot)) = sorted.next()? {
         buckets.place(hash, slot)?;
-        since += record_bytes as u64;
+        since += RECORD_BYTES as u64;
         if since == 1 << 20 {
             progress.advance(std::mem::take(&mut since))?;
         }
     }
     progress.advance(since)?;
-    drop(sorted);
-    let (buckets, sums) = buckets.finish()?;
-    let mut manifest = IndexManifest::new(keys.heads(), keys.shape().key_bytes(), slots, homes, keys_blake3);
-    manifest.buckets = buckets;
-    publish(directory, manifest, sums)
+    buckets.finish()
 }
 
 /// Names the finished file by its content, then makes it the index, then removes what was the index before. Whoever looks
@@ -104,9 +130,9 @@ fn remove_others(directory: &Path, manifest: &IndexManifest) -> Result<()> {
     Ok(())
 }
 
-/// Buckets on their way to the file, in order.
-struct Buckets {
-    writer: OrderedWriter,
+/// Buckets that are being filled, in order.
+struct Buckets<'a> {
+    take: &'a mut dyn FnMut(&[u8]) -> Result<()>,
     homes: u64,
     /// The bucket that is being filled, and its entries.
     bucket: u64,
@@ -115,11 +141,10 @@ struct Buckets {
     piece: Vec<u8>,
 }
 
-impl Buckets {
-    fn create(path: &Path, homes: u64) -> Result<Buckets> {
-        let writer = OrderedWriter::create(path, homes * BUCKET_BYTES as u64)?;
+impl<'a> Buckets<'a> {
+    fn new(homes: u64, take: &'a mut dyn FnMut(&[u8]) -> Result<()>) -> Buckets<'a> {
         let piece = Vec::with_capacity(PIECE + BUCKET_BYTES);
-        Ok(Buckets { writer, homes, bucket: 0, used: 0, entries: [EMPTY; ENTRIES], piece })
+        Buckets { take, homes, bucket: 0, used: 0, entries: [EMPTY; ENTRIES], piece }
     }
 
     /// Puts an entry in the first bucket from its home on that has room; hashes come in ascending order.
@@ -138,21 +163,20 @@ impl Buckets {
         (self.entries, self.used) = ([EMPTY; ENTRIES], 0);
         self.bucket += 1;
         if self.piece.len() >= PIECE {
-            self.writer.write(&self.piece)?;
+            (self.take)(&self.piece)?;
             self.piece.clear();
         }
         Ok(())
     }
 
-    /// Fills up the homes, and ends with a bucket that has room; the number of buckets and the file's checksums.
-    fn finish(mut self) -> Result<(u64, Checksums)> {
+    /// Fills up the homes, and ends with a bucket that has room; the number of buckets.
+    fn finish(mut self) -> Result<u64> {
         while self.bucket < self.homes || self.used == ENTRIES {
             self.next_bucket()?;
         }
         // Behind the homes, or behind the entries that found no room there: this one has room.
         self.next_bucket()?;
-        self.writer.write(&self.piece)?;
-        let sums = self.writer.finish()?;
-        Ok((self.bucket, Checksums { files: vec![sums] }))
+        (self.take)(&self.piece)?;
+        Ok(self.bucket)
     }
 }

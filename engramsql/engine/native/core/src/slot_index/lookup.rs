@@ -7,6 +7,8 @@ use super::{SlotIndexError, build};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::read::{FileMap, FileWatch, ReadError, prefetch};
+use crate::source::FileStamp;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +29,9 @@ pub struct SlotIndex {
     manifest: IndexManifest,
     watch: FileWatch,
     map: FileMap,
+    /// The file that is mapped, whatever its path means by now.
+    file: File,
+    stamp: FileStamp,
 }
 
 /// What is known of one key of a group.
@@ -73,12 +78,14 @@ impl SlotIndex {
         }
         let path = directory.join(&manifest.data);
         let (watch, map) = open_watched(&path)?;
+        let file = watch.open(0)?;
+        let stamp = FileStamp::of_file(&file).map_err(|error| ReadError::io(&path, error))?;
         let (found, expected) = (map.bytes().len() as u64, manifest.buckets * BUCKET_BYTES as u64);
         if found != expected {
             let detail = format!("it has {found} bytes, its manifest says {expected}");
             return Err(SlotIndexError::damaged(&path, detail).into());
         }
-        Ok(SlotIndex { keys, manifest, watch, map })
+        Ok(SlotIndex { keys, manifest, watch, map, file, stamp })
     }
 
     /// What the manifest says.
@@ -144,14 +151,30 @@ impl SlotIndex {
 
     /// An error if a file is known to be another by now.
     fn check(&self) -> Result<(), ReadError> {
-        self.watch.check(|| vec![true])?;
+        self.watch.check(|| vec![true]).or_else(|error| self.unless_replaced(error))?;
         self.keys.check()
     }
 
     /// An error if what `count` lookups read may not be the files'.
     fn prove(&self, count: usize) -> Result<(), ReadError> {
-        prove(&self.watch, &self.map, count >= LOOK)?;
+        prove(&self.watch, &self.map, count >= LOOK).or_else(|error| self.unless_replaced(error))?;
         self.keys.prove(count >= LOOK)
+    }
+
+    /// No error if only the path has changed: an index that was built anew is another file, and the one that is mapped
+    /// stays what it was, over the same keys. Whoever looks up while the index is built again does not notice.
+    #[cold]
+    fn unless_replaced(&self, error: ReadError) -> Result<(), ReadError> {
+        let same = self.map.is_whole() && self.stamp.change(FileStamp::of_file(&self.file)).is_none();
+        if same { Ok(()) } else { Err(error) }
+    }
+
+    /// Looks through the file of buckets: `look` gets all its bytes, and what it says counts only if they were the file's.
+    pub(super) fn inspect<T>(&self, look: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        self.check()?;
+        let seen = look(self.map.bytes());
+        self.prove(LOOK)?;
+        seen
     }
 
     /// Group by group: hash and ask for the buckets; look at them and ask for the keys; compare.

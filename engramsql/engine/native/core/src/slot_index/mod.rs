@@ -10,6 +10,7 @@
 //! the file is written from its beginning to its end. It ends with a bucket that has room: nothing wraps around.
 
 mod build;
+mod damage;
 mod entry;
 mod error;
 mod keys;

@@ -208,43 +208,74 @@ fn a_cancelled_build_leaves_the_old_index() {
     let cancelled = SlotIndex::build(index.keys(), &folder, "other", MEMORY, &progress);
     assert!(matches!(cancelled, Err(crate::Error::Cancelled)));
     assert_eq!(IndexManifest::read(&folder).unwrap().keys_blake3, "");
+    assert_eq!(files(&folder).len(), 3, "what was written of the new one is removed");
     assert!(lookup(&index, &keys).unwrap().iter().all(|&slot| slot >= 0));
 }
 
+fn truncate(path: &Path) {
+    fs::OpenOptions::new().write(true).open(path).unwrap().set_len(4096).unwrap();
+}
+
+fn write_into(path: &Path) {
+    use std::os::unix::fs::FileExt;
+    fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(&[1], 77).unwrap();
+}
+
+fn remove(path: &Path) {
+    fs::remove_file(path).unwrap();
+}
+
+fn replace(path: &Path) {
+    let other = path.with_extension("new");
+    fs::copy(path, &other).unwrap();
+    fs::rename(other, path).unwrap();
+}
+
 #[test]
-fn keys_that_changed_are_an_error_and_no_slot() {
-    let change: [fn(&Path); 4] = [
-        |path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(4096).unwrap(),
-        |path| fs::remove_file(path).unwrap(),
-        |path| {
-            let bytes = fs::read(path).unwrap();
-            let other = path.with_extension("new");
-            fs::write(&other, bytes).unwrap();
-            fs::rename(other, path).unwrap();
-        },
-        |path| {
-            use std::os::unix::fs::FileExt;
-            fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(&[1], 77).unwrap();
-        },
+fn files_that_changed_are_an_error_and_no_slot() {
+    type Change = fn(&Path);
+    let changes: [(Change, bool); 6] = [
+        (truncate, false),
+        (remove, false),
+        (replace, false),
+        (write_into, false),
+        (truncate, true),
+        (write_into, true),
     ];
-    for (number, change) in change.into_iter().enumerate() {
-        for of_index in [false, true] {
-            let directory = tempfile::tempdir().unwrap();
-            let keys = random_keys(&mut Random(7), 5000, 4, 1000);
-            let index = index(directory.path(), &keys, 4);
-            lookup(&index, &keys).unwrap();
-            let path =
-                if of_index { data_file(&directory.path().join("index")) } else { directory.path().join("keys.bin") };
-            // A look at the file finds even a change within one tick of the file system's clock, if its size differs or
-            // the system tells events.
-            change(&path);
-            for asked in [&keys[..], &keys[..1], &keys[4999..]] {
-                let error = lookup(&index, asked).unwrap_err();
-                assert!(matches!(error, crate::Error::Read(crate::read::ReadError::FileChanged { .. })), "{error}");
-            }
-            let error = index.lookup_all(&keys[4000]).unwrap_err().to_string();
-            assert!(error.contains(path.to_str().unwrap()), "change {number}: {error}");
+    for (number, (change, of_index)) in changes.into_iter().enumerate() {
+        let directory = tempfile::tempdir().unwrap();
+        let keys = random_keys(&mut Random(7), 5000, 4, 1000);
+        let index = index(directory.path(), &keys, 4);
+        lookup(&index, &keys).unwrap();
+        let path = if of_index { data_file(&directory.path().join("index")) } else { index.keys().path().to_owned() };
+        change(&path);
+        for asked in [&keys[..], &keys[..1], &keys[4999..]] {
+            let error = lookup(&index, asked).unwrap_err();
+            assert!(matches!(error, crate::Error::Read(crate::read::ReadError::FileChanged { .. })), "{error}");
         }
+        let error = index.lookup_all(&keys[4000]).unwrap_err().to_string();
+        assert!(error.contains(path.to_str().unwrap()), "change {number}: {error}");
+        if !of_index {
+            assert!(index.keys().key_into(4999, &mut [0; 4]).is_err());
+            let built = SlotIndex::build(index.keys(), &directory.path().join("new"), "", MEMORY, &Progress::new());
+            assert!(built.unwrap_err().to_string().contains(path.to_str().unwrap()), "change {number}");
+        }
+    }
+}
+
+#[test]
+fn an_open_index_does_not_mind_that_another_is_built_in_its_place() {
+    for change in [replace, remove] {
+        let directory = tempfile::tempdir().unwrap();
+        let keys = random_keys(&mut Random(70), 5000, 4, 1000);
+        let index = index(directory.path(), &keys, 4);
+        let before = lookup(&index, &keys).unwrap();
+        change(&data_file(&directory.path().join("index")));
+        assert_eq!(lookup(&index, &keys).unwrap(), before);
+        assert_eq!(lookup(&index, &keys[..1]).unwrap(), before[..1]);
+        // But it does that its keys are others.
+        write_into(index.keys().path());
+        assert!(lookup(&index, &keys).is_err());
     }
 }
 
@@ -317,7 +348,12 @@ fn damaged_buckets_give_right_answers_none_or_errors() {
     let folder = directory.path().join("index");
     let path = data_file(&folder);
     let good = fs::read(&path).unwrap();
-    let mut errors = 0;
+    let progress = Progress::new();
+    assert_eq!(
+        SlotIndex::open(&folder, keys_file.clone()).unwrap().damage(directory.path(), MEMORY, &progress).unwrap(),
+        None
+    );
+    let (mut errors, mut found) = (0, 0);
     for round in 0..300 {
         let mut bytes = good.clone();
         match round % 4 {
@@ -340,8 +376,26 @@ fn damaged_buckets_give_right_answers_none_or_errors() {
             }
         }
         keys.iter().for_each(|key| drop(index.lookup_all(key)));
+        found += usize::from(!matches!(index.damage(directory.path(), MEMORY, &progress), Ok(None)));
     }
     assert!(errors > 100, "{errors}");
+    // A pass over all keys finds every flipped bit.
+    assert_eq!(found, 300);
+    // A slot of a key that has several is lost, where its lowest slot is still found.
+    let twice = [keys[..2].to_vec(), keys[..2].to_vec()].concat();
+    let directory = tempfile::tempdir().unwrap();
+    let whole = self::index(directory.path(), &twice, 4);
+    let folder_of_twice = directory.path().join("index");
+    let mut bytes = fs::read(data_file(&folder_of_twice)).unwrap();
+    let last = bytes.chunks_exact(8).rposition(|entry| entry != [0xFF; 8]).unwrap();
+    bytes[last * 8..last * 8 + 8].fill(0xFF);
+    fs::write(data_file(&folder_of_twice), bytes).unwrap();
+    let halved = SlotIndex::open(&folder_of_twice, whole.keys().clone()).unwrap();
+    assert_eq!(lookup(&halved, &twice).unwrap(), [0, 1, 0, 1]);
+    assert_eq!(
+        halved.damage(directory.path(), MEMORY, &progress).unwrap().unwrap(),
+        "bucket 0 is not what the keys give"
+    );
     fs::write(&path, &good[..good.len() - 1]).unwrap();
     assert!(SlotIndex::open(&folder, keys_file).err().unwrap().to_string().contains("its manifest says"));
 }

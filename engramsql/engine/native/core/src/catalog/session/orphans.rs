@@ -160,6 +160,12 @@ fn directory_kind(path: &Path, name: &str) -> OrphanKind {
     }
 }
 
+/// Whether all that the directory at `path` holds is ours.
+pub(super) fn holds_ours(path: &Path) -> bool {
+    let ours = |(path, name): &(PathBuf, String)| directory_kind(path, name) != OrphanKind::Foreign;
+    children(path).is_ok_and(|children| children.iter().all(ours))
+}
+
 /// What an unnamed child of `token_maps/` is: maps are named by 16 hex digits, unpublished ones `.MAP.*`.
 fn map_kind(name: &str) -> OrphanKind {
     let is_map = |name: &str| {

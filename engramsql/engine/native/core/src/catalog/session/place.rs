@@ -5,6 +5,7 @@ use super::super::document::{Document, FILE, TEMPORARY};
 use super::super::entry::TableEntry;
 use super::super::error::CatalogError;
 use super::super::{lock, names};
+use super::orphans::holds_ours;
 use super::{Session, State};
 use crate::error::Result;
 use crate::source;
@@ -106,11 +107,14 @@ pub(super) fn entry_within<'a>(document: &'a Document, path: &Path) -> Option<&'
     table.or_else(|| document.views.iter().find(|view| within(&view.directory)).map(|view| view.name.as_str()))
 }
 
-/// What a first change that failed may have left in a database directory.
-fn is_ours(name: &OsStr) -> bool {
-    // The first build of a database makes its directory before the catalog.
-    [lock::FILE, TOKEN_MAPS, TABLES, VIEWS].iter().any(|ours| name == *ours)
-        || name.to_str().is_some_and(|name| name.starts_with(TEMPORARY))
+/// Whether a first change or a first build that failed may have left `path` in a database directory.
+fn is_ours(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
+    match name {
+        // A build makes its directory before there is a catalog.
+        TABLES | VIEWS => holds_ours(path),
+        name => [lock::FILE, TOKEN_MAPS].contains(&name) || name.starts_with(TEMPORARY),
+    }
 }
 
 /// The path as others will find it: absolute, and without `..`, which means another place behind a symbolic link.
@@ -143,9 +147,7 @@ pub(super) fn open_directory(directory: &Path, read_only: bool, create: bool) ->
         }
         Err(error) => return Err(CatalogError::Io { action: "open", path: directory, error }.into()),
         Ok(mut entries) => {
-            if !directory.join(FILE).exists()
-                && entries.any(|entry| !entry.is_ok_and(|entry| is_ours(&entry.file_name())))
-            {
+            if !directory.join(FILE).exists() && entries.any(|entry| !entry.is_ok_and(|entry| is_ours(&entry.path()))) {
                 let reason = match source::kind_of(&directory) {
                     Ok(_) => "it is a checkpoint or store; register it in a database under a name",
                     Err(_) if directory.join(BACKUP).exists() => {

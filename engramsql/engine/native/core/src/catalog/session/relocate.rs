@@ -13,6 +13,7 @@ impl Session {
     /// Points a table to the place where its files are now. Headers are read there, and must say what was registered; the
     /// time of its verification is forgotten, because the bytes there are not proven to be the same.
     pub fn relocate(&self, name: &str, source: &Path) -> Result<TableEntry> {
+        self.require_writable()?;
         let source = absolute(source)?;
         let before = self.table_entry(name)?;
         let mut entry = TableEntry { source: source.clone(), verified_at: None, ..before.clone() };

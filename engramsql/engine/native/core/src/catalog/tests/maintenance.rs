@@ -99,9 +99,9 @@ fn data_of_the_database_goes_with_its_entry_when_asked() {
     let home = tempfile::tempdir().unwrap();
     let database = home.path().canonicalize().unwrap().join("db");
     let session = Session::open(&database, false, true).unwrap();
-    let store = built(&database, "tables", "t", "engramsql-store");
+    let store = built(&database, "tables", "t", None);
     session.register("t", &store, &RegisterOptions::default()).unwrap();
-    let records = built(&database, "views", "v", "engramsql-view");
+    let records = built(&database, "views", "v", None);
     session.publish_view(view("v", "t", &records), false).unwrap();
     assert!(!session.table_entry("t").unwrap().in_place);
     let open = session.table("t").unwrap();
@@ -111,7 +111,7 @@ fn data_of_the_database_goes_with_its_entry_when_asked() {
     assert_eq!(session.drop_view("V", true).unwrap().directory, records);
     assert_eq!(tree(&database.join("views")), [] as [PathBuf; 0]);
     assert_eq!(session.drop_table("t", false).unwrap().source, store);
-    assert_eq!(kinds(&session), [("t".to_owned(), "store")]);
+    assert_eq!(kinds(&session), [("t".to_owned(), "foreign")]);
 
     session.register("t", &store, &RegisterOptions::default()).unwrap();
     assert!(matches!(session.drop("T", true).unwrap(), Dropped::Table(entry) if entry.source == store));
@@ -131,9 +131,9 @@ fn data_that_the_database_does_not_own_or_still_needs_is_never_removed() {
     let session = Session::open(&database, false, true).unwrap();
     let store = small_store(home.path());
     session.register("foreign", &store, &width(8)).unwrap();
-    let deep = built(&database, "tables/deep", "t", "engramsql-store");
+    let deep = built(&database, "tables/deep", "t", None);
     session.register("deep", &deep, &RegisterOptions::default()).unwrap();
-    let own = built(&database, "tables", "own", "engramsql-store");
+    let own = built(&database, "tables", "own", None);
     session.register("one", &own, &RegisterOptions::default()).unwrap();
     session.register("two", &own.join("../own"), &RegisterOptions::default()).unwrap();
     session.create_sql_view("sql", "SELECT 1", false).unwrap();
@@ -165,7 +165,7 @@ fn data_that_the_database_does_not_own_or_still_needs_is_never_removed() {
 fn a_linked_directory_loses_its_link_only() {
     let home = tempfile::tempdir().unwrap();
     let database = home.path().canonicalize().unwrap().join("db");
-    let elsewhere = built(home.path(), "disk", "t", "engramsql-store");
+    let elsewhere = built(home.path(), "disk", "t", None);
     fs::create_dir_all(database.join("tables")).unwrap();
     std::os::unix::fs::symlink(&elsewhere, database.join("tables/t")).unwrap();
     fs::write(
@@ -185,15 +185,15 @@ fn orphans_are_what_nothing_names_and_only_ours_are_removed() {
     let home = tempfile::tempdir().unwrap();
     let database = home.path().canonicalize().unwrap().join("db");
     let session = Session::open(&database, false, true).unwrap();
-    let named = built(&database, "tables", "named", "engramsql-store");
+    let named = built(&database, "tables", "named", None);
     session.register("t", &named, &RegisterOptions::default()).unwrap();
     session.register("v", &golden("ckpt_deepseek_v41"), &RegisterOptions::default()).unwrap();
-    let records = built(&database, "views", "v", "engramsql-view");
+    let records = built(&database, "views", "v", None);
     session.publish_view(view("w", "t", &records), false).unwrap();
     assert_eq!(kinds(&session), []);
 
-    built(&database, "tables", "named~2", "engramsql-store");
-    built(&database, "views", "old", "engramsql-view");
+    built(&database, "tables", "named~2", Some("engramsql-store"));
+    built(&database, "views", "old", Some("engramsql-view"));
     for name in ["tables/.a.building", "tables/.b.building", "views/.trash-1-0", "tables/copied", "tables/.hidden"] {
         fs::create_dir(database.join(name)).unwrap();
         fs::write(database.join(name).join("file"), [0; 7]).unwrap();
@@ -246,7 +246,7 @@ fn what_is_named_by_another_path_is_no_orphan() {
     let home = tempfile::tempdir().unwrap();
     let database = home.path().canonicalize().unwrap().join("db");
     let session = Session::open(&database, false, true).unwrap();
-    let store = built(&database, "tables", "t", "engramsql-store");
+    let store = built(&database, "tables", "t", None);
     let link = home.path().join("link");
     std::os::unix::fs::symlink(&store, &link).unwrap();
     session.register("t", &link, &RegisterOptions::default()).unwrap();
@@ -259,23 +259,28 @@ fn what_is_named_by_another_path_is_no_orphan() {
 fn a_session_that_may_not_write_removes_nothing() {
     let home = tempfile::tempdir().unwrap();
     let database = home.path().canonicalize().unwrap().join("db");
-    let store = built(&database, "tables", "t", "engramsql-store");
+    let store = built(&database, "tables", "t", Some("engramsql-store"));
+    // Another program's directory does not become a database; what a first build left does.
+    fs::create_dir(database.join("tables/foreign")).unwrap();
     Session::open(&database, false, true).err().unwrap();
-    fs::rename(database.join("tables"), home.path().join("aside")).unwrap();
+    fs::remove_dir(database.join("tables/foreign")).unwrap();
     let session = Session::open(&database, false, true).unwrap();
-    fs::rename(home.path().join("aside"), database.join("tables")).unwrap();
     session.register("t", &store, &RegisterOptions::default()).unwrap();
-    built(&database, "tables", "orphan", "engramsql-store");
+    let orphan = database.join("tables/orphan");
+    fs::create_dir(&orphan).unwrap();
+    for file in tree(&store) {
+        fs::copy(&file, orphan.join(file.file_name().unwrap())).unwrap();
+    }
     let reader = Session::open(&database, true, false).unwrap();
     for refused in [
         reader.drop("t", true).map(|_| ()),
         reader.remove_orphans().map(|_| ()),
-        reader.relocate("t", &database.join("tables/orphan")).map(|_| ()),
+        reader.relocate("t", &orphan).map(|_| ()),
         reader.mark_verified("t", 1),
         reader.publish_table(table("u", &store), false).map(|_| ()),
     ] {
         assert!(refused.unwrap_err().to_string().contains("read-only"));
     }
     assert_eq!(reader.orphans().unwrap().len(), 1);
-    assert!(store.exists() && database.join("tables/orphan").exists());
+    assert!(store.exists() && orphan.exists());
 }

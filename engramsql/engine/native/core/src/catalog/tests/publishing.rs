@@ -1,6 +1,7 @@
 //! What builders publish: tables, views, and the names they share.
 
 use super::*;
+use crate::build::{StoreDescription, StoreWriter};
 
 /// The entry of a store, as a build publishes it.
 pub(super) fn table(name: &str, source: &Path) -> TableEntry {
@@ -29,14 +30,21 @@ pub(super) fn view(name: &str, table: &str, directory: &Path) -> ViewEntry {
     }
 }
 
-/// A built store below `tables/`, or a view below `views/`: rows and a manifest that says what it is.
-pub(super) fn built(database: &Path, folder: &str, name: &str, format: &str) -> PathBuf {
+/// A store or view below `folder` of the database, with the manifest of one that EngramSQL built if `format` names it.
+pub(super) fn built(database: &Path, folder: &str, name: &str, format: Option<&str>) -> PathBuf {
     let path = database.join(folder).join(name);
-    fs::create_dir_all(&path).unwrap();
+    fs::create_dir_all(database.join(folder)).unwrap();
+    if format == Some("engramsql-store") {
+        let description = StoreDescription { format: None, spec: None, layer: None, source: "a test".into() };
+        let mut writer = StoreWriter::create(&path, 8, 1 << 20, description).unwrap();
+        writer.write_rows(&[1; 80]).unwrap();
+        writer.finish().unwrap();
+        return path;
+    }
+    fs::create_dir(&path).unwrap();
     fs::write(path.join("shard_000.bin"), [1; 80]).unwrap();
-    let manifest = format!(
-        r#"{{"layout": {{"shards": 1, "rows_per_shard": 10, "width": 8}}, "engramsql": {{"format": "{format}"}}}}"#
-    );
+    let ours = format.map_or(String::new(), |format| format!(r#", "engramsql": {{"format": "{format}"}}"#));
+    let manifest = format!(r#"{{"layout": {{"shards": 1, "rows_per_shard": 10, "width": 8}}{ours}}}"#);
     fs::write(path.join("manifest.json"), manifest).unwrap();
     path
 }
