@@ -43,21 +43,14 @@ impl Session {
     /// `tables/NAME~2`, ... Nothing is made; a leading dot, which marks what is unfinished, becomes `_`.
     pub fn free_directory(&self, kind: Held, name: &str) -> Result<PathBuf> {
         let first = self.first_directory(kind, name)?;
-        let mut path = first.clone();
-        let mut number = 2u64;
-        // A dangling link is not free either.
-        while path.symlink_metadata().is_ok() {
-            path = numbered(&first, number);
-            number += 1;
-        }
-        Ok(path)
+        // A dangling link is not free either. There is always another number.
+        Ok(places(first).find(|path| path.symlink_metadata().is_err()).unwrap_or_default())
     }
 
     /// The directories that are there and have a name that [`Session::free_directory`] gave for `name`.
     pub(crate) fn taken_directories(&self, kind: Held, name: &str) -> Result<Vec<PathBuf>> {
         let first = self.first_directory(kind, name)?;
-        let places = std::iter::once(first.clone()).chain((2u64..).map(|number| numbered(&first, number)));
-        Ok(places.take_while(|path| path.symlink_metadata().is_ok()).collect())
+        Ok(places(first).take_while(|path| path.symlink_metadata().is_ok()).collect())
     }
 
     /// The first of those directories, free or not.
@@ -83,6 +76,12 @@ impl Session {
         };
         Ok(path == first || number().is_some_and(|number| path == numbered(&first, number)))
     }
+}
+
+/// `first`, `first~2`, `first~3`, ...
+fn places(first: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let others = first.clone();
+    std::iter::once(first).chain((2u64..).map(move |number| numbered(&others, number)))
 }
 
 fn numbered(first: &Path, number: u64) -> PathBuf {
