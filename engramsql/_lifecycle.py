@@ -198,9 +198,9 @@ class Lifecycle(ABC):
         """
         return self._open_session().view(name)
 
-    def materialised_views(self) -> list[ViewEntry]:
+    def record_views(self) -> list[ViewEntry]:
         """The materialised views, in creation order."""
-        return self._open_session().materialised_views()
+        return self._open_session().record_views()
 
     def build_index(self, view: str, *, memory: int | str | None = None, progress: Progress | None = None) -> None:
         """Builds the slot index of a view anew; the one that is there stays until the new one is complete.
@@ -316,9 +316,7 @@ class Lifecycle(ABC):
         good, findings = self._open_session().verify(path, level, resume=resume, progress=progress)
         return Verification(label, good, findings)
 
-    def diff(
-        self, a: StrPath, b: StrPath, *, keep: int = 100, progress: Progress | None = None
-    ) -> Comparison:
+    def diff(self, a: StrPath, b: StrPath, *, keep: int = 100, progress: Progress | None = None) -> Comparison:
         """Compares every row of two tables, byte by byte.
 
         Args:

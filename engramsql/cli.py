@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError, EngramWarning
@@ -60,7 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """Our warnings in one line, as every message; where they came from is nothing to a user of the command line."""
     if issubclass(category, EngramWarning):
         say(f"engramsql: warning: {message}")

@@ -139,7 +139,9 @@ def _text(name: str, _: str | None) -> Iterator[Piece]:
             end = max(block.rfind(space) for space in (b" ", b"\t", b"\n", b"\r")) + 1
             rest = block[end:]
             if len(rest) > _BLOCK_BYTES:
-                raise ArgumentError(f"line {line} has a word of more than {_BLOCK_BYTES} bytes; ids are decimal numbers")
+                raise ArgumentError(
+                    f"line {line} has a word of more than {_BLOCK_BYTES} bytes; ids are decimal numbers"
+                )
             pieces, line, continues = _lines(block[:end], line, continues)
             yield from pieces
         pieces, line, continues = _lines(rest, line, continues)

@@ -60,7 +60,9 @@ def test_build(tmp_path: Path) -> None:
     assert "shards" in good("build", "copy", "ple", "--db", tmp_path / "db", "--shard-size", "4KB", "--sample-rows", 0)
 
 
-def test_a_relative_directory_of_a_name_that_is_no_table_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_directory_of_a_name_that_is_no_table_is_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     make_store(tmp_path / "s", rows=10, width=8)
     assert good("build", "t", "s", "--width", 8, "--db", "db").startswith("t: 30 rows x 8 bytes in 1 shard\n")
@@ -92,7 +94,17 @@ def test_ctrl_c_ends_a_build_and_resume_completes_it(tmp_path: Path) -> None:
     import pty
 
     sparse_store(tmp_path / "store", 2)
-    words = ["build", "t", str(tmp_path / "store"), "--width", "160", "--shard-size", "64MB", "--db", str(tmp_path / "db")]
+    words = [
+        "build",
+        "t",
+        str(tmp_path / "store"),
+        "--width",
+        "160",
+        "--shard-size",
+        "64MB",
+        "--db",
+        str(tmp_path / "db"),
+    ]
     parent, child = pty.openpty()
     with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=child, text=True) as process:
         os.close(child)
@@ -111,9 +123,11 @@ def test_ctrl_c_ends_a_build_and_resume_completes_it(tmp_path: Path) -> None:
 def test_view_build(database: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1 2 3\n4 5\n")
     (tmp_path / "b.jsonl").write_text("[1, 2, 3, 9]\n")
-    said = good("view", "build", "v", "--table", "ple", "--tokens", tmp_path / "a.txt", tmp_path / "b.jsonl", "--db", database)
+    said = good(
+        "view", "build", "v", "--table", "ple", "--tokens", tmp_path / "a.txt", tmp_path / "b.jsonl", "--db", database
+    )
     with engramsql.connect(database) as db:
-        (entry,) = db.materialised_views()
+        (entry,) = db.record_views()
         record = entry.record_bytes
     assert said == f"v: 6 records x {record} bytes ({6 * record / 1000:.1f} KB); 9 of 9 tokens (100.0%) find theirs\n"
     said = good(
@@ -132,7 +146,9 @@ def test_view_build(database: Path, tmp_path: Path) -> None:
 
 
 def test_index_build(database: Path, tmp_path: Path) -> None:
-    good("view", "import", "v", PEER / "view.bin", "--table", "peer", "--keys", PEER / "keys.txt", "--db", peer(tmp_path))
+    good(
+        "view", "import", "v", PEER / "view.bin", "--table", "peer", "--keys", PEER / "keys.txt", "--db", peer(tmp_path)
+    )
     assert good("index", "build", "v", "--db", tmp_path / "peer") == "v: index of 24 keys\n"
     for form in ("v1", "v2", "v3"):
         to = tmp_path / form
@@ -142,7 +158,9 @@ def test_index_build(database: Path, tmp_path: Path) -> None:
     good("index", "build", "v", "--format", "npz", "--to", tmp_path / "slot_index.npz", "--db", tmp_path / "peer")
     assert (tmp_path / "slot_index.npz").read_bytes() == (PEER / "slot_index.npz").read_bytes()
     assert run("index", "build", "v", "--format", "v1", "--db", tmp_path / "peer").returncode == 2
-    assert run("index", "build", "v", "--format", "v1", "--to", tmp_path / "v1", "--db", tmp_path / "peer").returncode == 1
+    assert (
+        run("index", "build", "v", "--format", "v1", "--to", tmp_path / "v1", "--db", tmp_path / "peer").returncode == 1
+    )
 
 
 def peer(tmp_path: Path) -> Path:
@@ -153,12 +171,13 @@ def peer(tmp_path: Path) -> Path:
 
 def test_view_import_and_export(tmp_path: Path) -> None:
     db = peer(tmp_path)
-    said = good("view", "import", "v", PEER / "view.bin", "--table", "peer", "--index", PEER / "slot_index_v2", "--db", db)
+    said = good(
+        "view", "import", "v", PEER / "view.bin", "--table", "peer", "--index", PEER / "slot_index_v2", "--db", db
+    )
     assert said == f"v: 24 records x 2560 bytes in '{PEER / 'view.bin'}'\n"
     said = good("view", "export", "v", tmp_path / "o", "--slot-bytes", 4096, "--index", "v2", "npz", "--db", db)
     assert said == (
-        "v: keys.txt, slot_index.json, slot_index.npz, slot_index_v2, v.bin, v.manifest.json in "
-        f"'{tmp_path / 'o'}'\n"
+        f"v: keys.txt, slot_index.json, slot_index.npz, slot_index_v2, v.bin, v.manifest.json in '{tmp_path / 'o'}'\n"
     )
     assert (tmp_path / "o" / "v.bin").read_bytes()[: 4 * 4096] == (PEER / "view4k.bin").read_bytes()
     done = run("view", "import", "w", PEER / "view.bin", "--table", "peer", "--db", db)
@@ -181,7 +200,10 @@ def test_verify_tells_a_flipped_bit_and_exits_with_4(database: Path, form: str) 
     content[3] ^= 1
     shard.write_bytes(content)
     done = subprocess.run(
-        [*PROGRAM, "verify", "t", "--db", str(database), "--format", form], capture_output=True, check=False, timeout=120
+        [*PROGRAM, "verify", "t", "--db", str(database), "--format", form],
+        capture_output=True,
+        check=False,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (4, b"")
     if form == "json":
@@ -282,7 +304,11 @@ def test_a_bundle_is_registered(tmp_path: Path) -> None:
         (["view", "build", "v", "--table", "no", "--tokens", "x.txt", "--db", "DB"], 1, ["'no'"]),
         (["view", "build", "v", "--table", "ple", "--tokens", "x.txt", "--db", "DB"], 1, ["'x.txt'"]),
         (["view", "build", "v", "--table", "ple", "--tokens", "x.csv", "--db", "DB"], 1, [".parquet"]),
-        (["view", "build", "v", "--table", "ple", "--sql", "SELECT 1", "--db", "DB"], 1, ["no column of integer lists"]),
+        (
+            ["view", "build", "v", "--table", "ple", "--sql", "SELECT 1", "--db", "DB"],
+            1,
+            ["no column of integer lists"],
+        ),
         (["view", "build", "v", "--table", "ple", "--sql", "SELEC", "--db", "DB"], 1, ["SELEC"]),
         (["view", "export", "v", "o", "--db", "DB"], 1, ["'v'"]),
         (["view", "export", "v", "o", "--index", "v4", "--db", "DB"], 2, ["v4"]),

@@ -172,7 +172,7 @@ def test_records_that_do_not_fit_are_refused(database: Any, tmp_path: Path) -> N
         shutil.copy(PEER / "view.bin", tmp_path / "x.bin")
         (tmp_path / "x.manifest.json").write_text(manifest)
         refuses(lambda: import_view("v", tmp_path / "x.bin", "peer", keys=KEYS), fragment)
-    assert database.materialised_views() == []
+    assert database.record_views() == []
 
 
 def test_keys_files(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_bundle_of_a_view(tmp_path: Path) -> None:
     with engramsql.connect(tmp_path / "db") as db:
         with pytest.warns(EngramWarning, match="no spec"):
             db.register("x", directory)
-        assert [view.name for view in db.materialised_views()] == ["x_view"]
+        assert [view.name for view in db.record_views()] == ["x_view"]
         assert np.array_equal(db.view("x_view").lookup(KEYS), EXPECTED["lookup_memory"])
     # A view alone has no table here.
     del document["memory"]["store"]  # type: ignore[attr-defined]
@@ -290,7 +290,10 @@ def test_a_bundle_of_a_view(tmp_path: Path) -> None:
     with engramsql.connect(tmp_path / "db2") as db:
         refuses(lambda: db.register("x", directory), "no store", "import")
     # A view that fails takes its table along.
-    document["memory"] = {**document["memory"], "store": {"path": "rows", "shards": 4, "rows_per_shard": 64, "width": 160}}  # type: ignore[dict-item]
+    document["memory"] = {
+        **document["memory"],
+        "store": {"path": "rows", "shards": 4, "rows_per_shard": 64, "width": 160},
+    }  # type: ignore[dict-item]
     document["memory"]["slot_index"] = {"path": "rows"}  # type: ignore[index]
     (directory / "bundle.json").write_text(json.dumps(document))
     with engramsql.connect(tmp_path / "db2") as db, pytest.warns(EngramWarning, match="no spec"):
@@ -319,8 +322,14 @@ def test_the_released_hash_is_recognised(tmp_path: Path) -> None:
         ({"schema": "other"}, "schema"),
         ({"memory": {"type": "disk"}}, "memory.type"),
         ({"memory": {"type": "store"}}, "'store'"),
-        ({"memory": {"type": "store", "store": {"path": "gone", "shards": 1, "rows_per_shard": 1, "width": 1}}}, "gone"),
-        ({"memory": {"type": "store", "store": {"path": "rows", "shards": 0, "rows_per_shard": 1, "width": 1}}}, "shards"),
+        (
+            {"memory": {"type": "store", "store": {"path": "gone", "shards": 1, "rows_per_shard": 1, "width": 1}}},
+            "gone",
+        ),
+        (
+            {"memory": {"type": "store", "store": {"path": "rows", "shards": 0, "rows_per_shard": 1, "width": 1}}},
+            "shards",
+        ),
         ({"ple": None}, "'ple'"),
     ],
 )
@@ -370,7 +379,7 @@ def test_a_bundle_of_ours_opens_there(tmp_path: Path) -> None:
     assert bundle.store is not None
     assert bundle.store.samefile(tmp_path / "rows")
     with engramsql.connect(out) as db:
-        assert [view.name for view in db.materialised_views()] == ["ple_view"]
+        assert [view.name for view in db.record_views()] == ["ple_view"]
         assert db.table("ple").e_t(tokens).tobytes() == e_t.tobytes()
         assert (db.view("ple_view").lookup(ids) >= 0).all()
     from engramdb.disk_slot_index import DiskSlotIndex

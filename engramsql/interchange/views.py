@@ -172,7 +172,9 @@ def export_view(
         StorageError: If something cannot be written.
     """
     if view.form != "rows":
-        raise ArgumentError(f"view '{view.name}' holds {view.form}; engramdb-python reads rows: build one with form rows")
+        raise ArgumentError(
+            f"view '{view.name}' holds {view.form}; engramdb-python reads rows: build one with form rows"
+        )
     slot_bytes = view.record_bytes if slot_bytes is None else slot_bytes
     if slot_bytes < view.record_bytes:
         raise ArgumentError(f"slots of {slot_bytes} bytes are too small for records of {view.record_bytes}")
@@ -228,9 +230,7 @@ def _write_manifest(view: View, slot_bytes: int, directory: Path) -> None:
         file.write((json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def write_index(
-    view: View, format: str, path: Path, progress: Callable[[str, int, int], object] | None = None
-) -> None:
+def write_index(view: View, format: str, path: Path, progress: Callable[[str, int, int], object] | None = None) -> None:
     """Writes a slot index of a view in one of INDEX_FORMATS at ``path``.
 
     Raises:

@@ -150,9 +150,7 @@ def verify(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     read_only = options.level != "full" or (options.db is not None and not os.access(options.db, os.W_OK))
     with _database(options.db, read_only=read_only) as database, _line(name) as line:
         against = None if options.against is None else _source(database, options.against)
-        found = database.verify(
-            name, options.level, against=against, resume=options.resume, progress=line.show_stage
-        )
+        found = database.verify(name, options.level, against=against, resume=options.resume, progress=line.show_stage)
     if found.comparison is None:
         _show(finding_table([(name, found.findings)]), cli.format_of(options))
     else:

@@ -240,7 +240,7 @@ impl Session {
     }
 
     /// All materialised views, in the order of their first publication.
-    fn materialised_views(&self, py: Python<'_>) -> PyResult<Vec<ViewEntry>> {
+    fn record_views(&self, py: Python<'_>) -> PyResult<Vec<ViewEntry>> {
         guard(py, || {
             let entries = detached(py, || self.inner.views())?;
             Ok(entries.into_iter().map(ViewEntry::from).collect())

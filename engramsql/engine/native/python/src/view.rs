@@ -1,10 +1,12 @@
 //! An open view: records, keys and slots as NumPy arrays.
 
+use crate::entries::ShardInfo;
 use crate::errors;
 use crate::guard::{detached, guard};
 use crate::ids::{Ids, Meaning};
 use crate::output;
 use crate::peer_index::{self, whole_keys};
+use crate::reading::PathStats;
 use engram_engine::view::ViewError;
 use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
@@ -157,6 +159,16 @@ impl View {
             let slots = detached(py, || self.inner.lookup_all(key))?;
             Ok(PyArray1::from_vec(py, slots.into_iter().map(|slot| slot as i64).collect()))
         })
+    }
+
+    /// One record per file of records; a slot is a row of it.
+    fn shards(&self, py: Python<'_>) -> PyResult<Vec<ShardInfo>> {
+        guard(py, || Ok(py.detach(|| self.inner.shards()).into_iter().map(ShardInfo::from).collect()))
+    }
+
+    /// What reading this view cost so far in this process, one record per code path that was taken.
+    fn stats(&self) -> Vec<PathStats> {
+        self.inner.stats().into_iter().map(PathStats::from).collect()
     }
 
     /// Writes a slot index as engramdb-python reads it at directory, where nothing is yet.
