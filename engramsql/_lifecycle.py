@@ -81,7 +81,13 @@ class Lifecycle(ABC):
             replace: Replace a table of that name.
             sample_rows: Rows that a second, independent reader compares when all are written.
             progress: Called with the stage, bytes done and bytes to do.
-            spec, format, scale, width, rows_per_shard, layer, tokenizer: As for :meth:`Database.register`.
+            spec: As for :meth:`Database.register`, which has the rest too.
+            format: Value format of the rows.
+            scale: Scale of the value format.
+            width: Bytes of one row.
+            rows_per_shard: Rows per shard of a store without a manifest.
+            layer: Decoder layer (0-based), to take one of several.
+            tokenizer: Path of a ``tokenizer.json`` for specs that hash compressed tokens.
 
         Returns:
             One entry per table.
@@ -155,7 +161,7 @@ class Lifecycle(ABC):
             resume: Go on with an unfinished build of that name; the corpus must be the same.
             restart: Throw an unfinished build of that name away.
             replace: Replace a view of that name.
-            progress: Called with the stage, what is done and what is to do: tokens while the corpus is read, then bytes.
+            progress: Called with the stage, what is done and what is to do: tokens of the corpus, then bytes.
 
         Raises:
             UnknownTableError: If there is no such table.
@@ -320,7 +326,8 @@ class Lifecycle(ABC):
         """Compares every row of two tables, byte by byte.
 
         Args:
-            a, b: Names of tables, or paths of checkpoints or stores.
+            a: Name of a table, or path of a checkpoint or store.
+            b: The other one.
             keep: Differences to return, the first ones.
             progress: Called with the stage, bytes done and bytes to do.
 

@@ -29,7 +29,10 @@ __all__ = ["fill", "import_view", "query_reader"]
 
 @contextmanager
 def query_reader(connection: duckdb.DuckDBPyConnection, sql: str | None) -> Iterator[pa.RecordBatchReader | None]:
-    """The rows of a query as a stream; None without one. Python variables are no tables: ours are as near as others'."""
+    """The rows of a query as a stream; None without one.
+
+    Python variables are no tables: ours are as near as the caller's.
+    """
     if sql is None:
         yield None
         return

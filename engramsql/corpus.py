@@ -223,7 +223,7 @@ def integers(values: Any, what: str) -> NDArray[np.int64]:
         raise TokenIdTypeError(f"{what}: token id {flat[position]!r:.60} at position {position} is not an integer")
     huge = next((value for value in flat if not -(1 << 63) <= value < 1 << 63), None)
     if huge is not None:
-        raise TokenIdError(f"{what}: token id {str(huge):.60} is beyond every vocabulary")
+        raise TokenIdError(f"{what}: token id {huge!s:.60} is beyond every vocabulary")
     return array.astype(np.int64)
 
 

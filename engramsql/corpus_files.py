@@ -28,7 +28,7 @@ def pieces_of_file(path: str | os.PathLike[str], column: str | None = None) -> I
 
     Args:
         path: ``.parquet``, ``.arrow``, ``.jsonl``, ``.npy``, ``.txt`` and the other endings in SUFFIXES.
-        column: The list column; without it, the only one that a file has. Lines of JSON: the member, if they are objects.
+        column: The list column (the member, of lines of JSON that are objects); by default the only one.
 
     Raises:
         ArgumentError: If the ending is not known, the file cannot be read or is damaged.

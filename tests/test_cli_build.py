@@ -131,8 +131,8 @@ def test_view_build(database: Path, tmp_path: Path) -> None:
         record = entry.record_bytes
     assert said == f"v: 6 records x {record} bytes ({6 * record / 1000:.1f} KB); 9 of 9 tokens (100.0%) find theirs\n"
     said = good(
-        "view", "build", "top", "--table", "ple", "--db", database, "--order", "access", "--form", "float32", "--top", 1,
-        "--sql", "SELECT [1, 2, 3] AS tokens UNION ALL SELECT [1, 2]",
+        "view", "build", "top", "--table", "ple", "--db", database, "--order", "access", "--form", "float32",
+        "--top", 1, "--sql", "SELECT [1, 2, 3] AS tokens UNION ALL SELECT [1, 2]",
     )  # fmt: skip
     assert said.startswith("top: 1 records")
     assert "2 of 5 tokens (40.0%)" in said

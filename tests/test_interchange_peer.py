@@ -254,7 +254,9 @@ def small_bundle(directory: Path, **ple: object) -> Path:
 def test_a_bundle_is_a_source(tmp_path: Path) -> None:
     manifest = small_bundle(tmp_path / "b")
     for source in (manifest, manifest.parent, str(manifest)):
-        with pytest.warns(EngramWarning, match="no spec"), engramsql.connect(source) as db:
+        with pytest.warns(EngramWarning, match="no spec"):
+            db = engramsql.connect(source)
+        with db:
             (entry,) = db.tables()
             assert (entry.name, entry.rows, entry.format, entry.scale) == ("ple", 64, "fp8_e4m3", 0.5)
             assert db.table("ple").fetch([0, 63]).tolist() == [[0] * 160, [1] * 160]
@@ -296,8 +298,9 @@ def test_a_bundle_of_a_view(tmp_path: Path) -> None:
     }  # type: ignore[dict-item]
     document["memory"]["slot_index"] = {"path": "rows"}  # type: ignore[index]
     (directory / "bundle.json").write_text(json.dumps(document))
-    with engramsql.connect(tmp_path / "db2") as db, pytest.warns(EngramWarning, match="no spec"):
-        refuses(lambda: db.register("x", directory), "rows")
+    with engramsql.connect(tmp_path / "db2") as db:
+        with pytest.warns(EngramWarning, match="no spec"):
+            refuses(lambda: db.register("x", directory), "rows")
         assert db.tables() == []
 
 

@@ -107,7 +107,7 @@ def _header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
         raise ValueError(f"an array of format version {version}")
     read = np.lib.format.read_array_header_1_0
     shape, fortran, dtype = read(member)
-    if fortran and len(shape) > 1 or dtype.kind not in "iu":
+    if (fortran and len(shape) > 1) or dtype.kind not in "iu":
         raise ValueError(f"an array of {dtype} in {'Fortran' if fortran else 'C'} order; integers in C order are read")
     return shape, dtype
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -264,10 +265,9 @@ def _write_bundle(view: View, table: Table, indexes: Sequence[str], directory: P
         "view": {"path": f"{view.name}.bin"},
         "slot_index": {"path": INDEX_FORMATS[index], "type": "memory" if index == "npz" else "disk"},
     }
-    try:
+    # The view alone is a bundle too.
+    with contextlib.suppress(ArgumentError):
         memory["store"] = store_member(table, final)
-    except ArgumentError:
-        pass  # the view alone is a bundle too
     write_bundle(directory, view.name, memory, ple)
 
 
