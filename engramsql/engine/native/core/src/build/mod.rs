@@ -15,6 +15,7 @@ mod writer;
 
 pub use crate::source::StoreDescription;
 pub use error::BuildError;
+pub(crate) use second_reader::SecondReader;
 pub use writer::StoreWriter;
 
 use crate::catalog::{Held, RegisterOptions, Session, TableEntry};

@@ -32,7 +32,7 @@ struct Part {
 }
 
 /// The rows of a source.
-pub(super) struct SecondReader {
+pub(crate) struct SecondReader {
     parts: Vec<Part>,
 }
 
@@ -44,7 +44,7 @@ fn refuse(path: &Path, what: impl ToString) -> BuildError {
 
 impl SecondReader {
     /// The rows of hash layer `layer` of the source at `path`, which have `row_bytes` bytes.
-    pub(super) fn open(path: &Path, kind: SourceKind, layer: Option<u32>, row_bytes: u64) -> Result<SecondReader> {
+    pub(crate) fn open(path: &Path, kind: SourceKind, layer: Option<u32>, row_bytes: u64) -> Result<SecondReader> {
         let parts = match (kind, layer) {
             (SourceKind::Checkpoint, Some(layer)) => Tensors::list(path)?.parts(layer)?,
             (SourceKind::Checkpoint, None) => return Err(refuse(path, "a checkpoint without a hash layer")),
@@ -62,7 +62,7 @@ impl SecondReader {
     }
 
     /// Number of rows.
-    pub(super) fn rows(&self) -> u64 {
+    pub(crate) fn rows(&self) -> u64 {
         self.parts.first().map_or(0, Part::rows)
     }
 
@@ -73,7 +73,7 @@ impl SecondReader {
     }
 
     /// The bytes of row `row`.
-    pub(super) fn read(&mut self, row: u64, out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn read(&mut self, row: u64, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         self.parts.iter_mut().try_for_each(|part| part.read(row, out))
     }
