@@ -81,7 +81,13 @@ class Lifecycle(ABC):
             replace: Replace a table of that name.
             sample_rows: Rows that a second, independent reader compares when all are written.
             progress: Called with the stage, bytes done and bytes to do.
-            spec, format, scale, width, rows_per_shard, layer, tokenizer: As for :meth:`Database.register`.
+            spec: As for :meth:`Database.register`, which has the rest too.
+            format: Value format of the rows.
+            scale: Scale of the value format.
+            width: Bytes of one row.
+            rows_per_shard: Rows per shard of a store without a manifest.
+            layer: Decoder layer (0-based), to take one of several.
+            tokenizer: Path of a ``tokenizer.json`` for specs that hash compressed tokens.
 
         Returns:
             One entry per table.
@@ -155,7 +161,7 @@ class Lifecycle(ABC):
             resume: Go on with an unfinished build of that name; the corpus must be the same.
             restart: Throw an unfinished build of that name away.
             replace: Replace a view of that name.
-            progress: Called with the stage, what is done and what is to do: tokens while the corpus is read, then bytes.
+            progress: Called with the stage, what is done and what is to do: tokens of the corpus, then bytes.
 
         Raises:
             UnknownTableError: If there is no such table.
@@ -183,8 +189,8 @@ class Lifecycle(ABC):
             replace=replace,
         )
         if not builder.keys_are_complete:
-            corpus = tokens if sql is None else query_reader(self.connection, sql)
-            fill(builder, self.table(table), corpus, keys, column, progress)
+            with query_reader(self.connection, sql) as rows:
+                fill(builder, self.table(table), tokens if rows is None else rows, keys, column, progress)
         entry = builder.finish(progress)
         self._refresh()
         return entry
@@ -198,9 +204,9 @@ class Lifecycle(ABC):
         """
         return self._open_session().view(name)
 
-    def materialised_views(self) -> list[ViewEntry]:
+    def record_views(self) -> list[ViewEntry]:
         """The materialised views, in creation order."""
-        return self._open_session().materialised_views()
+        return self._open_session().record_views()
 
     def build_index(self, view: str, *, memory: int | str | None = None, progress: Progress | None = None) -> None:
         """Builds the slot index of a view anew; the one that is there stays until the new one is complete.
@@ -316,13 +322,12 @@ class Lifecycle(ABC):
         good, findings = self._open_session().verify(path, level, resume=resume, progress=progress)
         return Verification(label, good, findings)
 
-    def diff(
-        self, a: StrPath, b: StrPath, *, keep: int = 100, progress: Progress | None = None
-    ) -> Comparison:
+    def diff(self, a: StrPath, b: StrPath, *, keep: int = 100, progress: Progress | None = None) -> Comparison:
         """Compares every row of two tables, byte by byte.
 
         Args:
-            a, b: Names of tables, or paths of checkpoints or stores.
+            a: Name of a table, or path of a checkpoint or store.
+            b: The other one.
             keep: Differences to return, the first ones.
             progress: Called with the stage, bytes done and bytes to do.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,13 +27,26 @@ _BATCH_ROWS = 2048
 __all__ = ["fill", "import_view", "query_reader"]
 
 
-def query_reader(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.RecordBatchReader:
-    """The rows of a query as a stream. Python variables are no tables: ours are as near as the caller's."""
+@contextmanager
+def query_reader(connection: duckdb.DuckDBPyConnection, sql: str | None) -> Iterator[pa.RecordBatchReader | None]:
+    """The rows of a query as a stream; None without one.
+
+    Python variables are no tables: ours are as near as the caller's.
+    """
+    if sql is None:
+        yield None
+        return
     with without_variables(connection):
         relation = connection.sql(sql)
         if relation is None:
             raise ArgumentError(f"a view is built from rows, and this statement has none: {sql.strip()[:60]!r}")
-        return relation.to_arrow_reader(_BATCH_ROWS)
+    reader = relation.to_arrow_reader(_BATCH_ROWS)
+    del relation
+    try:
+        yield reader
+    finally:
+        # An error may keep it alive, and the connection could not be used as long as it has a result open.
+        reader.close()
 
 
 def fill(
@@ -99,6 +113,8 @@ def import_view(
         heads=heads,
         records=view.records,
         slot_bytes=view.slot_bytes,
+        # What a crash left is checked anew in any case.
+        unfinished="discard",
     )
     for block in blocks:
         builder.add_keys(block)

@@ -34,7 +34,7 @@ def check(path: str, name: str | None = None) -> int:
     """
     require(path)
     with connect(path, read_only=True) as database:
-        tables, views = database.tables(), database.materialised_views()
+        tables, views = database.tables(), database.record_views()
         if not tables and not (Path(path) / CATALOG_FILE).exists():
             raise ArgumentError(
                 f"'{path}' is empty; make a database with: engramsql register NAME SOURCE --db {shlex.quote(path)}"

@@ -11,10 +11,11 @@ import argparse
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, TextIO
 
 from engramsql.bench import options as bench
-from engramsql.errors import ArgumentError, EngramError
+from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.export import FORMATS
 from engramsql.lifecycle import options as lifecycle
 
@@ -38,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Before any file is opened: it would get the descriptor of stdout, and the output.
         return _fail("stdout is closed; redirect it to a file or to /dev/null")
     try:
-        code: int = options.run(options, parser)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code: int = options.run(options, parser)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
@@ -55,6 +58,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__module__.split(".")[0] in ("_duckdb", "duckdb"):
             return _fail(str(error))
         raise
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Our warnings in one line, as every message; where they came from is nothing to a user of the command line."""
+    if issubclass(category, EngramWarning):
+        say(f"engramsql: warning: {message}")
+    else:
+        say(f"engramsql: {category.__name__}: {message}")
 
 
 def _misspelt(word: str) -> str | None:

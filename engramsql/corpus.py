@@ -223,7 +223,7 @@ def integers(values: Any, what: str) -> NDArray[np.int64]:
         raise TokenIdTypeError(f"{what}: token id {flat[position]!r:.60} at position {position} is not an integer")
     huge = next((value for value in flat if not -(1 << 63) <= value < 1 << 63), None)
     if huge is not None:
-        raise TokenIdError(f"{what}: token id {str(huge):.60} is beyond every vocabulary")
+        raise TokenIdError(f"{what}: token id {huge!s:.60} is beyond every vocabulary")
     return array.astype(np.int64)
 
 
@@ -274,7 +274,7 @@ def list_column(schema: pa.Schema, column: str | None, what: str) -> str:
     lists = [field.name for field in schema if is_list(field.type) and pa.types.is_integer(field.type.value_type)]
     if column is None:
         if len(lists) == 1:
-            return lists[0]
+            return str(lists[0])
         found = f"has the columns of lists {', '.join(lists)}; name one" if lists else "has no column of integer lists"
         raise ArgumentError(f"{what} {found}; its columns: {', '.join(map(_shown, schema)) or 'none'}")
     if schema.names.count(column) != 1:

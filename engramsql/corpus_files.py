@@ -28,7 +28,7 @@ def pieces_of_file(path: str | os.PathLike[str], column: str | None = None) -> I
 
     Args:
         path: ``.parquet``, ``.arrow``, ``.jsonl``, ``.npy``, ``.txt`` and the other endings in SUFFIXES.
-        column: The list column; without it, the only one that a file has. Lines of JSON: the member, if they are objects.
+        column: The list column (the member, of lines of JSON that are objects); by default the only one.
 
     Raises:
         ArgumentError: If the ending is not known, the file cannot be read or is damaged.
@@ -139,7 +139,9 @@ def _text(name: str, _: str | None) -> Iterator[Piece]:
             end = max(block.rfind(space) for space in (b" ", b"\t", b"\n", b"\r")) + 1
             rest = block[end:]
             if len(rest) > _BLOCK_BYTES:
-                raise ArgumentError(f"line {line} has a word of more than {_BLOCK_BYTES} bytes; ids are decimal numbers")
+                raise ArgumentError(
+                    f"line {line} has a word of more than {_BLOCK_BYTES} bytes; ids are decimal numbers"
+                )
             pieces, line, continues = _lines(block[:end], line, continues)
             yield from pieces
         pieces, line, continues = _lines(rest, line, continues)

@@ -164,8 +164,8 @@ class Database(Statements, Lifecycle):
 
         Args:
             name: Table name; a source with several hash layers makes ``NAME_l1``, ``NAME_l14``, ...
-            source: Checkpoint directory, store directory or file; or a bundle of engramdb-python (``bundle.json`` or its
-                directory), whose view is then there as ``NAME_view``.
+            source: Checkpoint directory, store directory or file; or a bundle of engramdb-python (``bundle.json`` or
+                its directory), whose view is then there as ``NAME_view``.
             spec: Name of a released spec, or path of a spec file.
             format: Value format of the rows.
             scale: Scale of the value format.

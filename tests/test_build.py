@@ -102,7 +102,10 @@ def test_an_unfinished_build_is_completed_or_thrown_away(tmp_path: Path) -> None
         db.build("t", sys.argv[2], width=160, shard_size="16KB")
     """
     killed = run_python(
-        code, args=[str(tmp_path / "db"), str(tmp_path / "s")], env={"ENGRAMSQL_FAULT": "kill@build.shard:3"}, expect=None
+        code,
+        args=[str(tmp_path / "db"), str(tmp_path / "s")],
+        env={"ENGRAMSQL_FAULT": "kill@build.shard:3"},
+        expect=None,
     )
     assert killed.returncode == -signal.SIGKILL
     with engramsql.connect(tmp_path / "db") as db:
@@ -138,6 +141,8 @@ def test_what_cannot_be_built_is_refused(database: Any, tmp_path: Path) -> None:
         database.build("t", tmp_path / "s", width=7)
     with pytest.raises(EngramError):
         database.build("t", tmp_path / "s", width=8, jobs=0)
+    database.register("s", tmp_path / "s", width=8)
+    database.drop("s")
     with engramsql.connect(tmp_path / "db", read_only=True) as db, pytest.raises(CatalogError):
         db.build("t", tmp_path / "s", width=8)
     assert database.tables() == []
@@ -190,9 +195,7 @@ def test_a_full_disk_leaves_what_can_be_resumed(tmp_path: Path) -> None:
             print(error)
         print([entry.name for entry in db.tables()])
     """
-    done = run_python(
-        code, args=[str(tmp_path / "db"), str(tmp_path / "s")], env={"ENGRAMSQL_FAULT": "enospc@write:5"}
-    )
+    done = run_python(code, args=[str(tmp_path / "db"), str(tmp_path / "s")], env={"ENGRAMSQL_FAULT": "enospc@write:5"})
     message, tables = done.stdout.splitlines()
     assert "space" in message
     assert "resume" in message

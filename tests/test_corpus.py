@@ -90,7 +90,9 @@ def test_one_sequence(source: object) -> None:
     assert read(source) == [[7, 8, 9]]
 
 
-@pytest.mark.parametrize("source", [[], [[]], np.empty(0), np.empty((0, 4), np.int64), pa.array([], pa.list_(pa.int8()))])
+@pytest.mark.parametrize(
+    "source", [[], [[]], np.empty(0), np.empty((0, 4), np.int64), pa.array([], pa.list_(pa.int8()))]
+)
 def test_nothing(source: object) -> None:
     assert read(source) == []
 
@@ -151,7 +153,9 @@ def test_batches_are_bounded_and_know_their_history(
         elif form == "arrow":
             pieces = pieces_of(pa.array(sequences, pa.list_(pa.int64())))
         else:
-            pieces = text_pieces("\n".join(" ".join(map(str, s)) for s in sequences), patch, data.draw(st.integers(3, 9)))
+            pieces = text_pieces(
+                "\n".join(" ".join(map(str, s)) for s in sequences), patch, data.draw(st.integers(3, 9))
+            )
         found = list(batches(pieces, history_len))
         assert all(len(batch.tokens) <= size for batch in found)
         if history_len:

@@ -88,7 +88,7 @@ def test_damaged_indexes_are_refused(tmp_path: Path) -> None:
     offsets.write_bytes(offsets.read_bytes()[:-8])
     refuses(lambda: PeerIndex.open(tmp_path / "i"), "offsets.bin")
     refuses(lambda: PeerIndex.open(tmp_path), "index.json")
-    refuses(lambda: PeerIndex.write(tmp_path / "j", [[-1] * 16], [0]), "-1")
+    refuses(lambda: PeerIndex.write(tmp_path / "j", [[-1] * 16], [0]), "negative row id")
     refuses(lambda: PeerIndex.write(tmp_path / "j", [[1] * 16], [-1]), "slots")
     refuses(lambda: PeerIndex.write(tmp_path / "j", [[1] * 16], [0], version=4), "version 4")
 
@@ -172,7 +172,7 @@ def test_records_that_do_not_fit_are_refused(database: Any, tmp_path: Path) -> N
         shutil.copy(PEER / "view.bin", tmp_path / "x.bin")
         (tmp_path / "x.manifest.json").write_text(manifest)
         refuses(lambda: import_view("v", tmp_path / "x.bin", "peer", keys=KEYS), fragment)
-    assert database.materialised_views() == []
+    assert database.record_views() == []
 
 
 def test_keys_files(tmp_path: Path) -> None:
@@ -215,9 +215,9 @@ def test_exported_views_open_there(database: Any, tmp_path: Path, slot_bytes: in
     assert view.len() == 24
     assert view.slot_bytes() == slot_bytes or 2560
     for name in ("v1", "v2", "v3"):
-        index = DiskSlotIndex(str(directory / INDEX_FORMATS[name]))
-        assert np.array_equal(index.to_slots(KEYS), EXPECTED[f"lookup_{name}"])
-        assert index.lookup_all(KEYS[23]) == [3, 23]
+        with DiskSlotIndex(str(directory / INDEX_FORMATS[name])) as index:
+            assert np.array_equal(index.to_slots(KEYS), EXPECTED[f"lookup_{name}"])
+            assert index.lookup_all(KEYS[23]) == [3, 23]
     assert (directory / "slot_index.npz").read_bytes() == (PEER / "slot_index.npz").read_bytes()
     assert (directory / "slot_index.json").read_bytes() == (PEER / "slot_index.json").read_bytes()
     memory = SlotIndex.load(str(directory / "slot_index.npz"))
@@ -254,7 +254,9 @@ def small_bundle(directory: Path, **ple: object) -> Path:
 def test_a_bundle_is_a_source(tmp_path: Path) -> None:
     manifest = small_bundle(tmp_path / "b")
     for source in (manifest, manifest.parent, str(manifest)):
-        with pytest.warns(EngramWarning, match="no spec"), engramsql.connect(source) as db:
+        with pytest.warns(EngramWarning, match="no spec"):
+            db = engramsql.connect(source)
+        with db:
             (entry,) = db.tables()
             assert (entry.name, entry.rows, entry.format, entry.scale) == ("ple", 64, "fp8_e4m3", 0.5)
             assert db.table("ple").fetch([0, 63]).tolist() == [[0] * 160, [1] * 160]
@@ -282,7 +284,7 @@ def test_a_bundle_of_a_view(tmp_path: Path) -> None:
     with engramsql.connect(tmp_path / "db") as db:
         with pytest.warns(EngramWarning, match="no spec"):
             db.register("x", directory)
-        assert [view.name for view in db.materialised_views()] == ["x_view"]
+        assert [view.name for view in db.record_views()] == ["x_view"]
         assert np.array_equal(db.view("x_view").lookup(KEYS), EXPECTED["lookup_memory"])
     # A view alone has no table here.
     del document["memory"]["store"]  # type: ignore[attr-defined]
@@ -290,11 +292,15 @@ def test_a_bundle_of_a_view(tmp_path: Path) -> None:
     with engramsql.connect(tmp_path / "db2") as db:
         refuses(lambda: db.register("x", directory), "no store", "import")
     # A view that fails takes its table along.
-    document["memory"] = {**document["memory"], "store": {"path": "rows", "shards": 4, "rows_per_shard": 64, "width": 160}}  # type: ignore[dict-item]
+    document["memory"] = {
+        **document["memory"],
+        "store": {"path": "rows", "shards": 4, "rows_per_shard": 64, "width": 160},
+    }  # type: ignore[dict-item]
     document["memory"]["slot_index"] = {"path": "rows"}  # type: ignore[index]
     (directory / "bundle.json").write_text(json.dumps(document))
-    with engramsql.connect(tmp_path / "db2") as db, pytest.warns(EngramWarning, match="no spec"):
-        refuses(lambda: db.register("x", directory), "rows")
+    with engramsql.connect(tmp_path / "db2") as db:
+        with pytest.warns(EngramWarning, match="no spec"):
+            refuses(lambda: db.register("x", directory), "rows")
         assert db.tables() == []
 
 
@@ -319,8 +325,14 @@ def test_the_released_hash_is_recognised(tmp_path: Path) -> None:
         ({"schema": "other"}, "schema"),
         ({"memory": {"type": "disk"}}, "memory.type"),
         ({"memory": {"type": "store"}}, "'store'"),
-        ({"memory": {"type": "store", "store": {"path": "gone", "shards": 1, "rows_per_shard": 1, "width": 1}}}, "gone"),
-        ({"memory": {"type": "store", "store": {"path": "rows", "shards": 0, "rows_per_shard": 1, "width": 1}}}, "shards"),
+        (
+            {"memory": {"type": "store", "store": {"path": "gone", "shards": 1, "rows_per_shard": 1, "width": 1}}},
+            "gone",
+        ),
+        (
+            {"memory": {"type": "store", "store": {"path": "rows", "shards": 0, "rows_per_shard": 1, "width": 1}}},
+            "shards",
+        ),
         ({"ple": None}, "'ple'"),
     ],
 )
@@ -370,7 +382,7 @@ def test_a_bundle_of_ours_opens_there(tmp_path: Path) -> None:
     assert bundle.store is not None
     assert bundle.store.samefile(tmp_path / "rows")
     with engramsql.connect(out) as db:
-        assert [view.name for view in db.materialised_views()] == ["ple_view"]
+        assert [view.name for view in db.record_views()] == ["ple_view"]
         assert db.table("ple").e_t(tokens).tobytes() == e_t.tobytes()
         assert (db.view("ple_view").lookup(ids) >= 0).all()
     from engramdb.disk_slot_index import DiskSlotIndex

@@ -54,7 +54,9 @@ def _read_text(name: str, heads: int) -> Iterator[NDArray[np.int64]]:
         while lines := list(islice(file, BLOCK_KEYS * heads)):
             words = [word for word in map(bytes.strip, lines) if word]
             if not b"".join(words).isdigit() and words:
-                number = next(n for n, text in enumerate(lines, line + 1) if text.strip() and not text.strip().isdigit())
+                number = next(
+                    n for n, text in enumerate(lines, line + 1) if text.strip() and not text.strip().isdigit()
+                )
                 odd = lines[number - line - 1].strip()[:40].decode("utf-8", "replace")
                 raise RowIdError(f"'{name}', line {number}: '{odd}' is no decimal row id")
             line += len(lines)

@@ -59,7 +59,7 @@ def _write_array(
 ) -> None:
     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
         header = {"descr": "<i8", "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(member, header)  # type: ignore[no-untyped-call]
+        np.lib.format.write_array_header_1_0(member, header)
         for block in blocks:
             member.write(np.ascontiguousarray(block, dtype="<i8").tobytes())
 
@@ -102,12 +102,12 @@ def read_slot_index(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.i
 
 
 def _header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(member)  # type: ignore[no-untyped-call]
+    version = np.lib.format.read_magic(member)
     if version != (1, 0):
         raise ValueError(f"an array of format version {version}")
     read = np.lib.format.read_array_header_1_0
-    shape, fortran, dtype = read(member)  # type: ignore[no-untyped-call]
-    if fortran and len(shape) > 1 or dtype.kind not in "iu":
+    shape, fortran, dtype = read(member)
+    if (fortran and len(shape) > 1) or dtype.kind not in "iu":
         raise ValueError(f"an array of {dtype} in {'Fortran' if fortran else 'C'} order; integers in C order are read")
     return shape, dtype
 

@@ -45,11 +45,11 @@ def _register_bundle(session: Session, name: str, bundle: Bundle, options: dict[
             "Database.import_view() or engramsql view import"
         )
     told = {key: value for key, value in options.items() if value is not None}
-    said = {"width": bundle.width, "rows_per_shard": bundle.rows_per_shard, "format": bundle.format}
+    said: dict[str, Any] = {"width": bundle.width, "rows_per_shard": bundle.rows_per_shard, "format": bundle.format}
     if bundle.format is not None:
-        said["scale"] = bundle.scale  # type: ignore[assignment]
+        said["scale"] = bundle.scale
     if "spec" not in told:
-        said["spec"] = _spec_of(bundle)  # type: ignore[assignment]
+        said["spec"] = _spec_of(bundle)
     entries = session.register(name, bundle.store, **{**said, **told})
     try:
         if bundle.view is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -172,7 +173,9 @@ def export_view(
         StorageError: If something cannot be written.
     """
     if view.form != "rows":
-        raise ArgumentError(f"view '{view.name}' holds {view.form}; engramdb-python reads rows: build one with form rows")
+        raise ArgumentError(
+            f"view '{view.name}' holds {view.form}; engramdb-python reads rows: build one with form rows"
+        )
     slot_bytes = view.record_bytes if slot_bytes is None else slot_bytes
     if slot_bytes < view.record_bytes:
         raise ArgumentError(f"slots of {slot_bytes} bytes are too small for records of {view.record_bytes}")
@@ -228,9 +231,7 @@ def _write_manifest(view: View, slot_bytes: int, directory: Path) -> None:
         file.write((json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def write_index(
-    view: View, format: str, path: Path, progress: Callable[[str, int, int], object] | None = None
-) -> None:
+def write_index(view: View, format: str, path: Path, progress: Callable[[str, int, int], object] | None = None) -> None:
     """Writes a slot index of a view in one of INDEX_FORMATS at ``path``.
 
     Raises:
@@ -264,10 +265,9 @@ def _write_bundle(view: View, table: Table, indexes: Sequence[str], directory: P
         "view": {"path": f"{view.name}.bin"},
         "slot_index": {"path": INDEX_FORMATS[index], "type": "memory" if index == "npz" else "disk"},
     }
-    try:
+    # The view alone is a bundle too.
+    with contextlib.suppress(ArgumentError):
         memory["store"] = store_member(table, final)
-    except ArgumentError:
-        pass  # the view alone is a bundle too
     write_bundle(directory, view.name, memory, ple)
 
 

@@ -146,13 +146,13 @@ def verify(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             name = os.path.join(os.curdir, name)
         if not looks_like_path(name):
             parser.error(f"'{name}' is a name: give its database with --db DB; a path has a '{os.sep}'")
+    else:
+        require(options.db)
     # A full verification remembers what it found, where that can be written.
     read_only = options.level != "full" or (options.db is not None and not os.access(options.db, os.W_OK))
-    with _database(options.db, read_only=read_only) as database, _line(name) as line:
+    with connect(options.db, read_only=read_only) as database, _line(name) as line:
         against = None if options.against is None else _source(database, options.against)
-        found = database.verify(
-            name, options.level, against=against, resume=options.resume, progress=line.show_stage
-        )
+        found = database.verify(name, options.level, against=against, resume=options.resume, progress=line.show_stage)
     if found.comparison is None:
         _show(finding_table([(name, found.findings)]), cli.format_of(options))
     else:
@@ -195,11 +195,11 @@ def _line(name: str) -> Iterator[ProgressLine]:
         yield line
 
 
-def _database(path: str | None, *, read_only: bool = False) -> Database:
-    if path is not None:
-        require(path)
-        if not read_only and not is_database(Path(path)):
-            raise ArgumentError(f"'{path}' is no database directory; what is built needs one to be kept in")
+def _database(path: str, *, read_only: bool = False) -> Database:
+    """The database that is there: what is built needs one to be kept in."""
+    require(path)
+    if not is_database(Path(path)):
+        raise ArgumentError(f"'{path}' is no database directory; only one of these has views")
     return connect(path, read_only=read_only)
 
 

@@ -67,12 +67,8 @@ def view(parser: argparse.ArgumentParser) -> None:
     corpus.add_argument("--sql", metavar="QUERY", help="a query with a column of lists, a sequence per row")
     corpus.add_argument("--keys", metavar="FILE", help="row ids instead of tokens: a keys file, or .npy")
     made.add_argument("--column", metavar="C", help="list column of the files or query, if there are several")
-    made.add_argument(
-        "--order", choices=("key", "access"), default="key", help="order of the records (%(default)s)"
-    )
-    made.add_argument(
-        "--form", choices=("rows", "float32"), default="rows", help="what a record holds (%(default)s)"
-    )
+    made.add_argument("--order", choices=("key", "access"), default="key", help="order of the records (%(default)s)")
+    made.add_argument("--form", choices=("rows", "float32"), default="rows", help="what a record holds (%(default)s)")
     most = made.add_mutually_exclusive_group()
     most.add_argument("--top", metavar="N", type=_count, help="only the N keys that the corpus needs most often")
     most.add_argument("--budget", metavar="SIZE", help="only as many of them as fit, such as 8GB of records")
@@ -125,9 +121,7 @@ def verify(parser: argparse.ArgumentParser) -> None:
     parser.epilog = f"{_DIFFERENCE}; what and where is on stdout"
     parser.add_argument("name", metavar="NAME", help="table or view, or path of a checkpoint or store (with a '/')")
     parser.add_argument("--db", metavar="DB", help="database directory; not needed for a path")
-    parser.add_argument(
-        "--level", choices=_LEVELS, default="full", help="how much is looked at (%(default)s)"
-    )
+    parser.add_argument("--level", choices=_LEVELS, default="full", help="how much is looked at (%(default)s)")
     parser.add_argument("--against", metavar="SOURCE", help="compare every row with this table or path instead")
     parser.add_argument("--resume", action="store_true", help="go on where a full verification was stopped")
     _add_format(parser)
@@ -138,7 +132,10 @@ def check(parser: argparse.ArgumentParser) -> None:
     """``engramsql check``."""
     parser.epilog = f"exit code 1: a table cannot be used; {_DIFFERENCE}"
     parser.add_argument(
-        "path", nargs="?", metavar="PATH", help="checkpoint, store or database directory; with --db the name of a table or view"
+        "path",
+        nargs="?",
+        metavar="PATH",
+        help="checkpoint, store or database directory; with --db the name of a table or view",
     )
     parser.add_argument("--db", metavar="DB", help="database directory")
     parser.set_defaults(run=_runner("check"))
@@ -156,7 +153,9 @@ def _runner(name: str) -> Callable[[argparse.Namespace, argparse.ArgumentParser]
     return run
 
 
-def _action(actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str) -> argparse.ArgumentParser:
+def _action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str
+) -> argparse.ArgumentParser:
     return actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.", allow_abbrev=False)
 
 

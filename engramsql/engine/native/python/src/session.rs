@@ -204,7 +204,7 @@ impl Session {
     /// Forgets a table, view or SQL view; with data, the directory that it has inside the database goes too.
     #[pyo3(signature = (name, *, data = false))]
     fn drop(&self, py: Python<'_>, name: &str, data: bool) -> PyResult<()> {
-        guard(py, || detached(py, || self.inner.drop(name, data).map(|_| ())))
+        guard(py, || detached(py, || catalog::Session::drop(&self.inner, name, data).map(|_| ())))
     }
 
     /// Everything below the database directory that no entry names.
@@ -240,7 +240,7 @@ impl Session {
     }
 
     /// All materialised views, in the order of their first publication.
-    fn materialised_views(&self, py: Python<'_>) -> PyResult<Vec<ViewEntry>> {
+    fn record_views(&self, py: Python<'_>) -> PyResult<Vec<ViewEntry>> {
         guard(py, || {
             let entries = detached(py, || self.inner.views())?;
             Ok(entries.into_iter().map(ViewEntry::from).collect())

@@ -1,10 +1,13 @@
 //! An open view: records, keys and slots as NumPy arrays.
 
+use crate::entries::ShardInfo;
 use crate::errors;
 use crate::guard::{detached, guard};
 use crate::ids::{Ids, Meaning};
 use crate::output;
 use crate::peer_index::{self, whole_keys};
+use crate::reading::PathStats;
+use engram_engine::view::ViewError;
 use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -33,7 +36,7 @@ impl View {
     /// Name of the table whose rows it holds.
     #[getter]
     fn table(&self) -> &str {
-        self.inner.table_name()
+        self.inner.table()
     }
 
     /// Records; valid slots are 0 to slots - 1.
@@ -75,7 +78,7 @@ impl View {
     /// Values of e_t, or None if the table's value format is not known.
     #[getter]
     fn dim(&self) -> Option<usize> {
-        self.inner.e_t_len()
+        self.inner.values()
     }
 
     /// Records of slots: uint8, shape of slots + (record_bytes,), order and duplicates kept.
@@ -108,8 +111,8 @@ impl View {
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         guard(py, || {
-            let Some(dim) = self.inner.e_t_len() else {
-                let table = self.inner.table_name().to_owned();
+            let Some(dim) = self.inner.values() else {
+                let table = self.inner.table().to_owned();
                 return Err(errors::from_engine(py, &engram_engine::Error::NoFormat { table }));
             };
             let slots = Ids::read(slots, Meaning::Slot(&self.inner))?;
@@ -127,6 +130,12 @@ impl View {
             let slots = Ids::read(slots, Meaning::Slot(&self.inner))?;
             let shape = [slots.shape(), &[self.inner.heads()]].concat();
             let slots = slots.as_slice()?;
+            let valid = 0..self.inner.slots() as i64;
+            if let Some(&slot) = slots.iter().find(|slot| !valid.contains(slot)) {
+                let (name, slots) = (self.inner.name().to_owned(), self.inner.slots());
+                let error = ViewError::SlotOutOfRange { name, slots, slot: slot.into() };
+                return Err(errors::from_engine(py, &error.into()));
+            }
             output::fresh(py, &shape, |out| self.inner.keys().keys_into(slots, out))
         })
     }
@@ -150,6 +159,16 @@ impl View {
             let slots = detached(py, || self.inner.lookup_all(key))?;
             Ok(PyArray1::from_vec(py, slots.into_iter().map(|slot| slot as i64).collect()))
         })
+    }
+
+    /// One record per file of records; a slot is a row of it.
+    fn shards(&self, py: Python<'_>) -> PyResult<Vec<ShardInfo>> {
+        guard(py, || Ok(py.detach(|| self.inner.shards()).into_iter().map(ShardInfo::from).collect()))
+    }
+
+    /// What reading this view cost so far in this process, one record per code path that was taken.
+    fn stats(&self) -> Vec<PathStats> {
+        self.inner.stats().into_iter().map(PathStats::from).collect()
     }
 
     /// Writes a slot index as engramdb-python reads it at directory, where nothing is yet.
@@ -179,7 +198,7 @@ impl View {
         format!(
             "<View '{}' of '{}': {} records x {} bytes, {}>",
             view.name(),
-            view.table_name(),
+            view.table(),
             view.slots(),
             view.record_bytes(),
             view.form().name()
