@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from engramsql.engine import Session
 
-__all__ = ["CatalogViews"]
+__all__ = ["CatalogViews", "without_variables"]
 
 # What of the catalog file changes when its content does: it is replaced, never written in place.
 _Version = tuple[int, int, int]
@@ -79,7 +79,7 @@ class CatalogViews:
 
     def _create(self, name: str, select: str, *, replace: bool) -> None:
         cursor = self._connection.cursor()
-        with _without_variables(cursor):
+        with without_variables(cursor):
             cursor.begin()
             try:
                 cursor.execute(_create_view(name, select))
@@ -101,7 +101,7 @@ class CatalogViews:
             select = _single_select(sql)
         except (ArgumentError, duckdb.Error) as error:
             return str(error).split("\n", 1)[0]
-        with _without_variables(cursor):
+        with without_variables(cursor):
             return self._make(cursor, name, select)
 
     def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, select: str) -> str | None:
@@ -127,7 +127,7 @@ class CatalogViews:
 
 
 @contextmanager
-def _without_variables(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def without_variables(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Keeps Python variables out: one would bind now and be gone, or another, at the next open."""
     (variables,) = cursor.execute("SELECT current_setting('python_enable_replacements')").fetchall()[0]
     cursor.execute("SET python_enable_replacements = false")

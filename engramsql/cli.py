@@ -1,7 +1,8 @@
 """The command line: ``engramsql [DB] [-c SQL | -f FILE]`` and the commands.
 
-Data goes to stdout, messages go to stderr in one line each. Exit codes: 0 good, 1 error, 2 usage, 130 interrupted. What
-is heavy is imported by the function that needs it, so that ``--version`` and ``--help`` answer at once.
+Data goes to stdout, messages go to stderr in one line each. Exit codes: 0 good, 1 error, 2 usage, 3 a
+measurement that is void, 4 a verification that found a difference, 130 interrupted. What is heavy is imported by the
+function that needs it, so that ``--version`` and ``--help`` answer at once.
 """
 
 from __future__ import annotations
@@ -10,25 +11,27 @@ import argparse
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, TextIO
 
 from engramsql.bench import options as bench
-from engramsql.errors import ArgumentError, EngramError
+from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.export import FORMATS
+from engramsql.lifecycle import options as lifecycle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["main"]
 
-GOOD, ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
+GOOD, ERROR, USAGE, DIFFERENT, INTERRUPTED = 0, 1, 2, 4, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and (wrong := _misspelt(words[0])):
-        _say(f"engramsql: {wrong}")
+        say(f"engramsql: {wrong}")
         return USAGE
     parser = _command_parser(words[0]) if words and words[0] in COMMANDS else _script_parser()
     options = parser.parse_args(words[1:] if words and words[0] in COMMANDS else words)
@@ -36,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Before any file is opened: it would get the descriptor of stdout, and the output.
         return _fail("stdout is closed; redirect it to a file or to /dev/null")
     try:
-        code: int = options.run(options, parser)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code: int = options.run(options, parser)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
@@ -55,6 +60,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Our warnings in one line, as every message; where they came from is nothing to a user of the command line."""
+    if issubclass(category, EngramWarning):
+        say(f"engramsql: warning: {message}")
+    else:
+        say(f"engramsql: {category.__name__}: {message}")
+
+
 def _misspelt(word: str) -> str | None:
     """What to say of a first word that is no command and no path, but nearly a command."""
     if word in COMMANDS or word.startswith("-") or os.sep in word or os.path.exists(word):
@@ -66,11 +86,11 @@ def _misspelt(word: str) -> str | None:
 
 
 def _fail(message: str) -> int:
-    _say(f"engramsql: {' '.join(message.split())}")
+    say(f"engramsql: {' '.join(message.split())}")
     return ERROR
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     """A message on stderr; none if that is closed, where print would take stdout."""
     if sys.stderr is not None:
         print(line, file=sys.stderr)
@@ -135,7 +155,7 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
     if options.db is not None and _looks_like_sql(options.db):
         parser.error(f"no directory '{options.db}'; SQL is given with -c SQL, or -f FILE")
     if options.command is None and options.file is None and _is_terminal(sys.stdin):
-        _say(f"{parser.prog}: nothing to run; give -c SQL, -f FILE, or pipe SQL in (--help)")
+        say(f"{parser.prog}: nothing to run; give -c SQL, -f FILE, or pipe SQL in (--help)")
         return USAGE
     from engramsql.commands import run_script
 
@@ -191,13 +211,7 @@ def _build_register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="table name; several hash layers make NAME_l1, NAME_l14, ...")
     parser.add_argument("source", metavar="SOURCE", help="checkpoint or store directory")
     _add_db(parser)
-    parser.add_argument("--spec", help="name of a released spec, or path of a spec file")
-    parser.add_argument("--format", metavar="FORMAT", help="value format of the rows")
-    parser.add_argument("--scale", type=float, help="scale of the value format")
-    parser.add_argument("--width", type=int, metavar="BYTES", help="bytes of one row")
-    parser.add_argument("--rows-per-shard", type=int, metavar="ROWS", help="for a store without a manifest")
-    parser.add_argument("--layer", type=int, help="decoder layer (0-based), to register one of several")
-    parser.add_argument("--tokenizer", metavar="FILE", help="tokenizer.json, for specs that hash compressed tokens")
+    lifecycle.add_register(parser)
 
     def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
         from engramsql.commands import register
@@ -265,19 +279,6 @@ def _build_tables(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def _build_check(parser: argparse.ArgumentParser) -> None:
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("path", nargs="?", metavar="PATH", help="checkpoint, store or database directory")
-    where.add_argument("--db", metavar="DB", help="database directory")
-
-    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
-        from engramsql.commands import check
-
-        return GOOD if check(options.path or options.db) else ERROR
-
-    parser.set_defaults(run=run)
-
-
 def _build_warm(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Other programs may read the files out of the page cache again. The row cache ends with its process: to fill "
@@ -330,7 +331,11 @@ COMMANDS = {
     "drop": ("forget a table or view; its files stay, unless --data", _build_drop),
     "orphans": ("list or remove what belongs to no table or view", _build_orphans),
     "tables": ("list the tables of a database", _build_tables),
-    "check": ("look at headers, sizes, and missing or stray files; read no rows", _build_check),
+    "build": ("copy a checkpoint or store into the database, with checksums", lifecycle.build),
+    "view": ("materialise the records of a corpus; exchange views with engramdb-python", lifecycle.view),
+    "index": ("build the index from keys to records of a view", lifecycle.index),
+    "verify": ("prove that a table or view is what it was, or equals another", lifecycle.verify),
+    "check": ("look at headers, sizes, and missing or stray files; read no rows", lifecycle.check),
     "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),
     "warm": ("read a table into the page cache of the system", _build_warm),
     "extension-path": ("print the path of the DuckDB extension", _build_extension_path),

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from engramsql import script
-from engramsql._directory import CATALOG_FILE, is_database
+from engramsql._directory import is_database
 from engramsql.database import Database, connect
-from engramsql.engine import stray_files
-from engramsql.errors import ArgumentError, EngramError
+from engramsql.errors import ArgumentError
 from engramsql.export import write
 from engramsql.quoting import folded
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["check", "output", "register", "require", "run_script"]
+__all__ = ["output", "register", "require", "run_script", "shards_text"]
 
 # How long a wait lasts before Ctrl-C is looked for.
 _STEP_SECONDS = 0.05
@@ -119,45 +118,13 @@ def register(options: argparse.Namespace) -> None:
         )
     for entry in entries:
         print(
-            f"{entry.name}: {entry.rows} rows x {entry.row_bytes} bytes in {_shards(entry.shards)}, "
+            f"{entry.name}: {entry.rows} rows x {entry.row_bytes} bytes in {shards_text(entry.shards)}, "
             f"format {entry.format or 'not known'}, spec {entry.spec or 'not known'}"
         )
 
 
-def check(path: str) -> bool:
-    """Opens every table of a database, checkpoint or store, reads headers only, and prints one line per finding.
-
-    Returns:
-        Whether every table can be used; a stray file is named and does no harm.
-    """
-    require(path)
-    good = True
-    with connect(path, read_only=True) as database:
-        entries = database.tables()
-        if not entries and not (Path(path) / CATALOG_FILE).exists():
-            raise ArgumentError(
-                f"'{path}' is empty; make a database with: engramsql register NAME SOURCE --db {shlex.quote(path)}"
-            )
-        for entry in entries:
-            try:
-                table = database.table(entry.name)
-                missing = [shard for shard in table.shards() if not shard.present]
-                stray = stray_files(entry.source)
-            except EngramError as error:
-                print(f"{entry.name}: {error}")
-                good = False
-                continue
-            for file in stray:
-                print(f"{entry.name}: '{file}' is named by no index and ignored")
-            for shard in missing:
-                print(f"{entry.name}: shard {shard.shard}: '{shard.file}' is missing or too short")
-                good = False
-            if not missing:
-                print(f"{entry.name}: ok, {table.rows} rows x {table.row_bytes} bytes in {_shards(entry.shards)}")
-    return good
-
-
-def _shards(count: int) -> str:
+def shards_text(count: int) -> str:
+    """So many shards, in words."""
     return f"{count} shard" if count == 1 else f"{count} shards"
 
 

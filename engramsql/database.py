@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from engramsql import udf
 from engramsql._directory import is_database
+from engramsql._lifecycle import Lifecycle
 from engramsql._statements import Statements
 from engramsql._views import CatalogViews
-from engramsql.engine import Session, cache_usage, default_name, set_ram_budget, set_threads
+from engramsql.engine import Session, cache_usage, set_ram_budget, set_threads
 from engramsql.errors import ArgumentError, ArgumentTypeError, ClosedError
+from engramsql.interchange.registering import register, register_unnamed
 from engramsql.quoting import literal
 
 if TYPE_CHECKING:
@@ -37,8 +39,8 @@ def connect(
     """Opens a database.
 
     Args:
-        path: A database directory (made one if it is missing or empty); a checkpoint or store, whose tables are then in
-            a temporary database under a name that fits the model (``ple``, ``engram``, else ``rows``); or
+        path: A database directory (made one if it is missing or empty); a checkpoint, store or bundle, whose tables are
+            then in a temporary database under a name that fits the model (``ple``, ``engram``, else ``rows``); or
             nothing, for a temporary empty database.
         read_only: Nothing is written, and changes of the catalog are refused.
         ram_budget: Memory for rows that were read from the disk, in bytes or as a text (``"8GB"``); 0 keeps none. All
@@ -87,7 +89,7 @@ def _open_temporary(source: Path | None, *, read_only: bool) -> Database:
     try:
         session = Session.open(directory, create=True)
         if source is not None:
-            session.register(default_name(source), source)
+            register_unnamed(session, source)
         if read_only:
             session = Session.open(directory, read_only=True)
         label = ":memory:" if source is None else str(source)
@@ -97,7 +99,7 @@ def _open_temporary(source: Path | None, *, read_only: bool) -> Database:
         raise
 
 
-class Database(Statements):
+class Database(Statements, Lifecycle):
     """A database directory and its DuckDB connection; made by :func:`connect`.
 
     Every registered table is a relation of its name (``FROM ple``), also when another process registers it later. A
@@ -162,7 +164,8 @@ class Database(Statements):
 
         Args:
             name: Table name; a source with several hash layers makes ``NAME_l1``, ``NAME_l14``, ...
-            source: Checkpoint directory, store directory or file.
+            source: Checkpoint directory, store directory or file; or a bundle of engramdb-python (``bundle.json`` or
+                its directory), whose view is then there as ``NAME_view``.
             spec: Name of a released spec, or path of a spec file.
             format: Value format of the rows.
             scale: Scale of the value format.
@@ -179,7 +182,8 @@ class Database(Statements):
             SpecError, FormatError: If what is given is unknown or contradicts the files.
             CatalogError: If the name is taken or the database is read-only.
         """
-        entries = self._open_session().register(
+        entries = register(
+            self._open_session(),
             name,
             source,
             spec=spec,
@@ -343,6 +347,9 @@ class Database(Statements):
         self._connection.close()
         if self._remove is not None:
             self._remove()
+
+    def _refresh(self) -> None:
+        self._views.refresh()
 
     def _open_session(self) -> Session:
         if self._session is None:

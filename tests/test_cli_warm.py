@@ -15,7 +15,7 @@ import pytest
 from reading import MIB, WIDTH, make_cold, random_store, require_cold, sparse_store
 
 import engramsql
-from engramsql.warming import ProgressLine, duration, size
+from engramsql.progress import ProgressLine, duration, size
 
 # Whoever runs the tests may ignore Ctrl-C, which a child inherits.
 PROGRAM = [

@@ -2,9 +2,11 @@
 
 What may be asked of it: a Session (the catalog of a database directory), a Table (rows and vectors as NumPy arrays), a
 Spec (hash constants and row ids), ``decode`` for bytes in memory, ``token_map`` of a tokenizer, ``default_name`` and
-``stray_files`` of a source, ``register_static`` for the SQL functions that the module holds, the settings of the engine
-(``set_ram_budget``, ``set_reader``, ``set_threads``) and what it says of itself (``cache_usage``, ``kernel``,
-``threads``), a Probe (what this machine can do with a table's files) and ``probe_rate``, and the records they hand out.
+``stray_files`` of a source, a ViewBuilder and a View (e_t records of a corpus), a PeerIndex (engramdb-python's slot
+indexes), ``compare`` for two tables, ``register_static`` for the SQL functions that the module holds, the settings of
+the engine (``set_ram_budget``, ``set_reader``, ``set_threads``) and what it says of itself (``cache_usage``,
+``kernel``, ``threads``), a Probe (what this machine can do with a table's files) and ``probe_rate``, and the records
+they hand out.
 """
 
 from __future__ import annotations
@@ -14,9 +16,13 @@ from engramsql.engine._native import (
     FAMILIES,
     FORMATS,
     CacheUsage,
+    Comparison,
+    Difference,
+    Finding,
     HeadInfo,
     Orphan,
     PathStats,
+    PeerIndex,
     Prefetch,
     Probe,
     ProbeReading,
@@ -26,8 +32,11 @@ from engramsql.engine._native import (
     SqlViewEntry,
     Table,
     TableEntry,
+    View,
+    ViewBuilder,
     ViewEntry,
     cache_usage,
+    compare,
     decode,
     default_name,
     kernel,
@@ -46,9 +55,13 @@ __all__ = [
     "FAMILIES",
     "FORMATS",
     "CacheUsage",
+    "Comparison",
+    "Difference",
+    "Finding",
     "HeadInfo",
     "Orphan",
     "PathStats",
+    "PeerIndex",
     "Prefetch",
     "Probe",
     "ProbeReading",
@@ -58,8 +71,11 @@ __all__ = [
     "SqlViewEntry",
     "Table",
     "TableEntry",
+    "View",
+    "ViewBuilder",
     "ViewEntry",
     "cache_usage",
+    "compare",
     "decode",
     "default_name",
     "kernel",

@@ -35,6 +35,33 @@ pub struct ShardInfo {
     pub resident_bytes: Option<u64>,
 }
 
+/// The extents of `layout`, which `readers` have open, by shard.
+pub(crate) fn shards_of(layout: &Layout, readers: &Readers) -> Vec<ShardInfo> {
+    let mut shards: Vec<ShardInfo> = layout
+        .parts
+        .iter()
+        .flat_map(|part| part.extents().iter().map(move |extent| (part.width() as u64, extent)))
+        .map(|(width, extent)| {
+            let (file, _) = &layout.files[extent.file];
+            let bytes = extent.rows * width;
+            let present = std::fs::metadata(file).is_ok_and(|m| m.len() >= extent.offset + bytes);
+            ShardInfo {
+                shard: extent.shard,
+                file: file.to_string_lossy().into_owned(),
+                first_row: extent.first_row,
+                rows: extent.rows,
+                offset: extent.offset,
+                bytes,
+                present,
+                resident_bytes: readers.resident_bytes(extent.file, extent.offset, bytes),
+            }
+        })
+        .collect();
+    // Stable: the values of a shard stay before its scales.
+    shards.sort_by_key(|shard| shard.shard);
+    shards
+}
+
 /// One row of `engram_heads()`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadInfo {
@@ -180,30 +207,7 @@ impl Table {
 
     /// One line per extent, by shard.
     pub fn shards(&self) -> Vec<ShardInfo> {
-        let mut shards: Vec<ShardInfo> = self
-            .layout
-            .parts
-            .iter()
-            .flat_map(|part| part.extents().iter().map(move |extent| (part.width() as u64, extent)))
-            .map(|(width, extent)| {
-                let (file, _) = &self.layout.files[extent.file];
-                let bytes = extent.rows * width;
-                let present = std::fs::metadata(file).is_ok_and(|m| m.len() >= extent.offset + bytes);
-                ShardInfo {
-                    shard: extent.shard,
-                    file: file.to_string_lossy().into_owned(),
-                    first_row: extent.first_row,
-                    rows: extent.rows,
-                    offset: extent.offset,
-                    bytes,
-                    present,
-                    resident_bytes: self.readers.resident_bytes(extent.file, extent.offset, bytes),
-                }
-            })
-            .collect();
-        // Stable: the values of a shard stay before its scales.
-        shards.sort_by_key(|shard| shard.shard);
-        shards
+        shards_of(&self.layout, &self.readers)
     }
 
     /// One line per head; empty without a spec.

@@ -3,8 +3,9 @@
 mod built;
 
 use built::{Random, Shape, content, copy_directory, flip, golden, shard, write_store};
+use engram_engine::build::{BuildOptions, BuildSource, build};
 use engram_engine::catalog::{RegisterOptions, Session};
-use engram_engine::verify::{Finding, Level, verify};
+use engram_engine::verify::{Finding, Level, compare, verify};
 use engram_engine::{Error, ErrorKind, Progress};
 use std::path::Path;
 
@@ -61,6 +62,38 @@ fn a_good_store_is_good_at_every_level_and_marked_once_all_of_it_was_read() {
     // By its path, too.
     let path = home.path().join("db/tables/t");
     assert!(run(&session, path.to_str().unwrap(), Level::Full).0);
+}
+
+#[test]
+fn what_was_built_is_good_and_equal_to_its_source() {
+    let home = temporary();
+    let session = Session::open(&home.path().join("db"), false, true).unwrap();
+    for (name, from) in [("ds", "ckpt_deepseek_v41"), ("ple", "ckpt_qwen4_exp_nvfp4"), ("peer", "peer_store/rows")] {
+        let options = BuildOptions { shard_bytes: 5000, ..BuildOptions::default() };
+        let source = BuildSource::Path(golden(from), RegisterOptions::default());
+        for entry in build(&session, name, &source, &options, &Progress::new()).unwrap() {
+            let (good, findings) = run(&session, &entry.name, Level::Full);
+            assert!(good, "{findings:#?}");
+            let count = |check: &str| findings.iter().filter(|finding| finding.check == check).count() as u64;
+            let token_maps = u64::from(name == "ds");
+            assert_eq!(
+                (count("block"), count("rows"), count("token_map"), count("stray")),
+                (entry.shards, entry.shards, token_maps, 0)
+            );
+            let path = match entry.layer {
+                Some(layer) => format!("{}#l{layer}", golden(from).display()),
+                None => golden(from).display().to_string(),
+            };
+            let (built, original) = (session.table(&entry.name).unwrap(), session.table(&path).unwrap());
+            assert_eq!(compare(&original, &built, 1, &Progress::new(), None).unwrap().different, 0);
+        }
+    }
+    // What is wrong with a table that does not open is a finding, too.
+    let store = session.table_entry("ds_l3").unwrap().source;
+    flip(&store.join("manifest.json"), 300);
+    assert!(Session::open(&home.path().join("db"), true, false).unwrap().table("ds_l3").is_err());
+    let found = bad(&session, "ds_l3", Level::Headers);
+    assert_eq!((found.len(), found[0].check), (1, "manifest"), "{found:#?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::errors;
 use engram_engine::Table;
 use engram_engine::spec::SpecError;
+use engram_engine::view::View;
 use numpy::{
     PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
 };
@@ -19,12 +20,21 @@ pub enum Meaning<'a> {
     Token(u64),
     /// Tokens of a history, of a vocabulary of this size.
     History(u64),
+    /// Slots of a view.
+    Slot(&'a View),
+    /// Row ids of keys of so many heads.
+    Key(usize),
 }
 
 impl Meaning<'_> {
+    fn is_token(&self) -> bool {
+        matches!(self, Meaning::Token(_) | Meaning::History(_))
+    }
+
     fn noun(&self) -> &'static str {
         match self {
-            Meaning::Row(_) => "row id",
+            Meaning::Row(_) | Meaning::Key(_) => "row id",
+            Meaning::Slot(_) => "slot",
             Meaning::Token(_) => "token id",
             Meaning::History(_) => "history token id",
         }
@@ -38,6 +48,13 @@ impl Meaning<'_> {
                 table.rows(),
                 table.rows().saturating_sub(1)
             ),
+            Meaning::Slot(view) => format!(
+                "view '{}' has {} slots, valid ones are 0 to {}",
+                view.name(),
+                view.slots(),
+                view.slots().saturating_sub(1)
+            ),
+            Meaning::Key(heads) => format!("a key is {heads} row ids"),
             Meaning::Token(vocab_size) | Meaning::History(vocab_size) => {
                 format!("the vocabulary is 0 to {}", vocab_size.saturating_sub(1))
             }
@@ -47,13 +64,17 @@ impl Meaning<'_> {
     /// An integer that no signed 64-bit id can be.
     fn too_large(&self, id: &Bound<'_, PyAny>, position: usize) -> PyErr {
         let py = id.py();
-        let Ok(wide) = id.extract::<i128>() else {
-            let class = if matches!(self, Meaning::Row(_)) { "RowIdError" } else { "TokenIdError" };
+        let out_of_range = || {
+            let class = if self.is_token() { "TokenIdError" } else { "RowIdError" };
             let message = format!("{} {} is out of range: {}", self.noun(), show(id), self.range());
-            return errors::raise(py, class, message);
+            errors::raise(py, class, message)
+        };
+        let Ok(wide) = id.extract::<i128>() else {
+            return out_of_range();
         };
         let error = match *self {
             Meaning::Row(table) => table.out_of_range(wide),
+            Meaning::Slot(_) | Meaning::Key(_) => return out_of_range(),
             Meaning::Token(vocab_size) => SpecError::TokenOutOfVocabulary { token: wide, position, vocab_size }.into(),
             Meaning::History(vocab_size) => {
                 SpecError::HistoryOutOfVocabulary { token: wide, position, vocab_size }.into()
@@ -64,7 +85,7 @@ impl Meaning<'_> {
 
     /// A value that is no integer.
     fn not_integer(&self, id: &Bound<'_, PyAny>, position: usize) -> PyErr {
-        let class = if matches!(self, Meaning::Row(_)) { "RowIdTypeError" } else { "TokenIdTypeError" };
+        let class = if self.is_token() { "TokenIdTypeError" } else { "RowIdTypeError" };
         let (noun, range) = (self.noun(), self.range());
         let message =
             format!("{noun} {} at position {position} is not an integer ({}): {range}", show(id), type_name(id));

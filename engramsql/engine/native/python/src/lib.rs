@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod arrow;
+mod building;
 mod decode;
 mod dlpack;
 #[macro_use]
@@ -16,12 +17,16 @@ mod guard;
 mod ids;
 mod lent;
 mod output;
+mod peer_index;
 mod probe;
 mod reading;
+mod running;
 mod session;
 mod spec;
 mod static_link;
 mod table;
+mod verification;
+mod view;
 
 use pyo3::prelude::*;
 
@@ -35,6 +40,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::Session>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<spec::Spec>()?;
+    module.add_class::<view::View>()?;
+    module.add_class::<building::ViewBuilder>()?;
+    module.add_class::<peer_index::PeerIndex>()?;
+    module.add_class::<verification::Finding>()?;
+    module.add_class::<verification::Difference>()?;
+    module.add_class::<verification::Comparison>()?;
     module.add_class::<entries::TableEntry>()?;
     module.add_class::<entries::ViewEntry>()?;
     module.add_class::<entries::SqlViewEntry>()?;
@@ -53,6 +64,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(reading::set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(reading::kernel, module)?)?;
     module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
+    module.add_function(wrap_pyfunction!(verification::compare, module)?)?;
     module.add_function(wrap_pyfunction!(probe::probe_rate, module)?)?;
     module.add_function(wrap_pyfunction!(session::default_name, module)?)?;
     module.add_function(wrap_pyfunction!(session::stray_files, module)?)?;

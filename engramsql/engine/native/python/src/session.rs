@@ -1,17 +1,25 @@
 //! A database directory's catalog.
 
+use crate::building::{self, ViewBuilder};
 use crate::entries::{Orphan, SqlViewEntry, TableEntry, ViewEntry};
+use crate::errors;
 use crate::guard::{detached, guard};
+use crate::reading::size;
+use crate::running;
 use crate::table::Table;
+use crate::verification::{self, Finding};
+use crate::view::View;
+use engram_engine::build::BuildSource;
 use engram_engine::catalog::{self, RegisterOptions};
 use engram_engine::source::{self, Checkpoint, SourceError, SourceKind};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The catalog of one database directory. Safe to share between threads.
 #[pyclass(frozen, module = "engramsql.engine")]
 pub struct Session {
-    inner: catalog::Session,
+    inner: Arc<catalog::Session>,
 }
 
 #[pymethods]
@@ -22,7 +30,7 @@ impl Session {
     fn open(py: Python<'_>, directory: PathBuf, read_only: bool, create: bool) -> PyResult<Session> {
         guard(py, || {
             let inner = detached(py, || catalog::Session::open(&directory, read_only, create))?;
-            Ok(Session { inner })
+            Ok(Session { inner: Arc::new(inner) })
         })
     }
 
@@ -57,6 +65,137 @@ impl Session {
         })
     }
 
+    /// Copies the rows of a source, or of a registered table of that name, into a store of the database.
+    ///
+    /// unfinished: "refuse", "resume" or "discard" an unfinished build of that name. progress: called now and then with the
+    /// stage, bytes done and bytes to do. The options of register belong to a path.
+    #[pyo3(signature = (name, source, *, shard_size = None, jobs = None, unfinished = "refuse", replace = false,
+                        sample_rows = None, progress = None, spec = None, format = None, scale = None, width = None,
+                        rows_per_shard = None, layer = None, tokenizer = None))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python method")]
+    fn build(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        source: PathBuf,
+        shard_size: Option<&Bound<'_, PyAny>>,
+        jobs: Option<usize>,
+        unfinished: &str,
+        replace: bool,
+        sample_rows: Option<u64>,
+        progress: Option<&Bound<'_, PyAny>>,
+        spec: Option<String>,
+        format: Option<String>,
+        scale: Option<f32>,
+        width: Option<u64>,
+        rows_per_shard: Option<u64>,
+        layer: Option<u32>,
+        tokenizer: Option<PathBuf>,
+    ) -> PyResult<Vec<TableEntry>> {
+        let options = RegisterOptions { spec, format, scale, width, rows_per_shard, tokenizer, layer };
+        guard(py, || {
+            let table = source.to_str().filter(|name| !name.contains('/')).map(str::to_owned);
+            let registered = match &table {
+                Some(name) => detached(py, || self.inner.contains(name))?,
+                None => false,
+            };
+            let source = match table {
+                Some(name) if registered && options == RegisterOptions::default() => BuildSource::Table(name),
+                Some(name) if registered => {
+                    let message = format!("table '{name}' knows what it is; leave the options of registration out");
+                    return Err(errors::argument(py, message));
+                }
+                _ => BuildSource::Path(source, options),
+            };
+            let options = building::build_options(py, shard_size, jobs, unfinished, replace, sample_rows)?;
+            building::build(py, &self.inner, name, &source, &options, progress)
+        })
+    }
+
+    /// Begins a view of a table; see ViewBuilder.
+    ///
+    /// top, budget: only the keys that the corpus needs most often, so many or so many bytes of records. heads: row ids per
+    /// key, for tables without a spec. records, slot_bytes: a file of records that is there already, and the bytes from
+    /// one to the next. unfinished: as for build.
+    #[pyo3(signature = (name, table, *, order = "key", form = "rows", top = None, budget = None, shard_size = None,
+                        memory = None, unfinished = "refuse", replace = false, heads = None, records = None,
+                        slot_bytes = None))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python method")]
+    fn view_builder(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        table: &str,
+        order: &str,
+        form: &str,
+        top: Option<u64>,
+        budget: Option<&Bound<'_, PyAny>>,
+        shard_size: Option<&Bound<'_, PyAny>>,
+        memory: Option<&Bound<'_, PyAny>>,
+        unfinished: &str,
+        replace: bool,
+        heads: Option<usize>,
+        records: Option<PathBuf>,
+        slot_bytes: Option<u64>,
+    ) -> PyResult<ViewBuilder> {
+        guard(py, || {
+            if records.is_some() != slot_bytes.is_some() {
+                return Err(errors::argument(py, "records and slot_bytes belong together".to_owned()));
+            }
+            let options = building::view_options(
+                py,
+                order,
+                form,
+                top,
+                budget,
+                shard_size,
+                memory,
+                unfinished,
+                replace,
+                heads,
+                records.zip(slot_bytes),
+            )?;
+            // Begun with the interpreter released, by detached().
+            ViewBuilder::begin(py, self.inner.clone(), name, table, options)
+        })
+    }
+
+    /// The open view of that name.
+    fn view(&self, py: Python<'_>, name: &str) -> PyResult<View> {
+        guard(py, || Ok(View::new(detached(py, || self.inner.view(name))?)))
+    }
+
+    /// Builds the slot index of a view anew; memory: bytes for sorting, a number or a text.
+    #[pyo3(signature = (view, *, memory = None, progress = None))]
+    fn build_index(
+        &self,
+        py: Python<'_>,
+        view: &str,
+        memory: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        guard(py, || {
+            let memory = memory.map(|memory| size(py, memory)).transpose()?;
+            running::run(py, progress, |progress| engram_engine::view::build_index(&self.inner, view, memory, progress))
+        })
+    }
+
+    /// Verifies a table or view of that name, or the table at that path (anything with a path separator).
+    ///
+    /// level: "headers", "sample" or "full". Returns whether all is well, and the findings. progress: as for build.
+    #[pyo3(signature = (name, level = "full", *, resume = false, progress = None))]
+    fn verify(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        level: &str,
+        resume: bool,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(bool, Vec<Finding>)> {
+        // Runs with the interpreter released, by running::run.
+        guard(py, || verification::verify(py, &self.inner, name, level, resume, progress))
+    }
+
     /// Points a table to the place where its files are now; headers there must say what was registered.
     fn relocate(&self, py: Python<'_>, name: &str, source: PathBuf) -> PyResult<TableEntry> {
         guard(py, || Ok(detached(py, || self.inner.relocate(name, &source))?.into()))
@@ -65,7 +204,7 @@ impl Session {
     /// Forgets a table, view or SQL view; with data, the directory that it has inside the database goes too.
     #[pyo3(signature = (name, *, data = false))]
     fn drop(&self, py: Python<'_>, name: &str, data: bool) -> PyResult<()> {
-        guard(py, || detached(py, || self.inner.drop(name, data).map(|_| ())))
+        guard(py, || detached(py, || catalog::Session::drop(&self.inner, name, data).map(|_| ())))
     }
 
     /// Everything below the database directory that no entry names.
@@ -101,7 +240,7 @@ impl Session {
     }
 
     /// All materialised views, in the order of their first publication.
-    fn materialised_views(&self, py: Python<'_>) -> PyResult<Vec<ViewEntry>> {
+    fn record_views(&self, py: Python<'_>) -> PyResult<Vec<ViewEntry>> {
         guard(py, || {
             let entries = detached(py, || self.inner.views())?;
             Ok(entries.into_iter().map(ViewEntry::from).collect())

@@ -138,6 +138,12 @@ impl Spec {
         self.inner.vocab_size()
     }
 
+    /// Token id that bounds segments (qwen_ple_v1, longcat), or None.
+    #[getter]
+    fn eos_token(&self) -> Option<u64> {
+        self.inner.eos_token()
+    }
+
     /// Decoder layer (0-based), or None.
     #[getter]
     fn layer(&self) -> Option<u32> {

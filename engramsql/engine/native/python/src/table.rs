@@ -53,6 +53,10 @@ impl Table {
         Table { inner }
     }
 
+    pub fn engine(&self) -> &engram_engine::Table {
+        &self.inner
+    }
+
     fn row_meaning(&self) -> Meaning<'_> {
         Meaning::Row(&self.inner)
     }
@@ -246,8 +250,8 @@ impl Table {
 
     /// e_t of every token of one sequence: float32 [tokens, heads * dim]; with dtype "bfloat16" uint16 bit patterns.
     ///
-    /// Tokens whose key a view of the table holds are read there; the values are the same. out: as for vectors. Raises what
-    /// rowids and vectors raise.
+    /// Tokens that a view of the table holds are read there, one read each; the values are the same.
+    /// out: as for vectors. Raises what rowids and vectors raise.
     #[pyo3(signature = (tokens, history = None, out = None, dtype = None))]
     fn e_t<'py>(
         &self,
@@ -266,10 +270,10 @@ impl Table {
             let ids = detached(py, || spec.rowids(sequence))?;
             let shape = [sequence.tokens.len(), spec.heads() * dim];
             let table = &self.inner;
-            Ok(match dtype {
-                VectorType::Float32 => output::filled(py, out, &shape, |out| table.e_t_into(&ids, out))?,
-                VectorType::Bfloat16 => output::filled(py, out, &shape, |out| table.e_t_bf16_into(&ids, out))?,
-            })
+            match dtype {
+                VectorType::Float32 => output::filled(py, out, &shape, |out| table.e_t_into(&ids, out)),
+                VectorType::Bfloat16 => output::filled(py, out, &shape, |out| table.e_t_bf16_into(&ids, out)),
+            }
         })
     }
 

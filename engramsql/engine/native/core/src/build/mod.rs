@@ -16,6 +16,7 @@ mod writer;
 pub use crate::source::StoreDescription;
 pub use crate::storage::Unfinished;
 pub use error::BuildError;
+pub(crate) use second_reader::{OpenFiles, SecondReader};
 pub use writer::StoreWriter;
 
 use crate::catalog::{Held, RegisterOptions, Session, TableEntry};

@@ -1,6 +1,6 @@
 //! Looking keys up.
 
-use super::entry::{BUCKET_BYTES, candidates, entries, home, slot};
+use super::entry::{BUCKET_BYTES, EMPTY, candidates, entries, home, slot};
 use super::keys::{Keys, hash, open_watched, prove};
 use super::manifest::IndexManifest;
 use super::{SlotIndexError, build};
@@ -106,6 +106,18 @@ impl SlotIndex {
     /// Size of the file of buckets in bytes.
     pub fn bytes(&self) -> u64 {
         self.map.bytes().len() as u64
+    }
+
+    /// Entries of the file: as many as there are keys, unless somebody wrote others.
+    ///
+    /// # Errors
+    /// A file that changed or cannot be read.
+    pub fn entries(&self) -> Result<u64> {
+        self.check()?;
+        let used = |bucket: &[u8]| entries(bucket).iter().filter(|&&entry| entry != EMPTY).count() as u64;
+        let count = self.map.bytes().chunks_exact(BUCKET_BYTES).map(used).sum();
+        self.prove(LOOK)?;
+        Ok(count)
     }
 
     /// Looks up `keys` (`slots.len()` keys of `heads` row ids): the lowest slot of each, or -1 if it has none. Row ids that

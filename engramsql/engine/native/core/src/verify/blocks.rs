@@ -1,6 +1,6 @@
 //! Blocks of files against their checksums: all of them in order, or some.
 
-use super::finding::{Finding, name_of};
+use super::finding::{Finding, Level, name_of};
 use super::random::Random;
 use crate::error::{Error, Result};
 use crate::fault;
@@ -56,6 +56,14 @@ const SAMPLE: u64 = 64;
 const SAMPLE_OF: u64 = 100;
 
 impl Choice {
+    pub(super) fn at(level: Level) -> Choice {
+        match level {
+            Level::Headers => Choice::Glance,
+            Level::Sample => Choice::Sample,
+            Level::Full => Choice::All,
+        }
+    }
+
     fn of(self, blocks: u64) -> Vec<u64> {
         let mut chosen = match self {
             Choice::Glance => Vec::new(),

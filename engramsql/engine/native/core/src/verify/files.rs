@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::read::ReadError;
 use crate::source::FileStamp;
+use crate::storage::checksum::Checksums;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -38,6 +39,55 @@ pub(super) fn check_size(path: &Path, shard: Option<u32>, expected: u64, report:
             false
         }
     }
+}
+
+/// The checksums in `directory`, if they prove themselves. `by`: kind of check, and the document that recorded the digest
+/// `expected`.
+pub(super) fn read_checksums(
+    directory: &Path,
+    file: &str,
+    by: (&'static str, &str),
+    expected: Option<&str>,
+    report: &mut Report<'_>,
+) -> Option<Checksums> {
+    let (check, document) = by;
+    match Checksums::read(&directory.join(file)) {
+        Ok((checksums, found)) => {
+            if let Some(expected) = expected.filter(|expected| *expected != found) {
+                let detail = format!("{file} is whole, but not the one that {document} was written with");
+                report.add(Finding::bad(check, None, detail).values(expected, &found));
+            }
+            Some(checksums)
+        }
+        Err(error) => {
+            report.add(Finding::bad(check, None, error.to_string()));
+            None
+        }
+    }
+}
+
+/// Names in `directory` that `is_part` does not know, sorted.
+pub(super) fn others(directory: &Path, is_part: &dyn Fn(&str) -> bool, report: &mut Report<'_>) -> Vec<String> {
+    match std::fs::read_dir(directory) {
+        Ok(entries) => {
+            let names = entries.flatten().map(|entry| name_of(&entry.path()));
+            let mut names: Vec<String> = names.filter(|name| !is_part(name)).collect();
+            names.sort();
+            names
+        }
+        Err(error) => {
+            report.add(Finding::bad("files", None, format!("'{}': {error}", directory.display())));
+            Vec::new()
+        }
+    }
+}
+
+/// Whether `name` is that of one of `shards` shard files, as it is written: at least three digits.
+pub(super) fn is_shard(name: &str, shards: u64) -> bool {
+    let digits = name.strip_prefix("shard_").and_then(|rest| rest.strip_suffix(".bin"));
+    digits.is_some_and(|digits| {
+        digits.parse::<u64>().is_ok_and(|number| number < shards && format!("{number:03}") == digits)
+    })
 }
 
 /// Checks the chosen blocks of every file and reports them in the order of `files`. What `state` knows to be good already
@@ -124,7 +174,7 @@ pub(super) fn check_blocks(
 }
 
 /// What tells one content of a file from another without reading it, or `None` for what is no file.
-fn stamp_of(path: &Path) -> Option<String> {
+pub(super) fn stamp_of(path: &Path) -> Option<String> {
     let stamp = FileStamp::of(path).ok()?;
     let (seconds, nanoseconds) = stamp.modified();
     Some(format!("{} bytes, {seconds}.{nanoseconds:09}", stamp.bytes()))

@@ -9,16 +9,18 @@ mod error;
 mod files;
 mod finding;
 mod random;
+mod records;
 mod rows;
 mod state;
 mod store;
 mod table;
+mod view;
 
 pub use compare::{Comparison, Difference, TakeDifference, compare};
 pub use error::VerifyError;
 pub use finding::{Finding, Level};
 
-use crate::catalog::{CatalogError, Session};
+use crate::catalog::{CatalogError, Session, TableEntry, ViewEntry};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use finding::Report;
@@ -46,10 +48,23 @@ pub fn verify(
         table::check_path(session, name, level, progress, &mut report)?;
         return Ok(report.bad() == 0);
     }
+    if let Ok(entry) = session.view_entry(name) {
+        view::check(session, &entry, level, resume, progress, &mut report)?;
+        let good = report.bad() == 0;
+        let same = |now: ViewEntry| now.digest == entry.digest;
+        if good && level == Level::Full && !session.is_read_only() && session.view_entry(name).is_ok_and(same) {
+            mark(session, &entry.name)?;
+        }
+        return Ok(good);
+    }
     let entry = session.table_entry(name)?;
     table::check_named(session, &entry, level, resume, progress, &mut report)?;
     let good = report.bad() == 0;
-    if good && level == Level::Full && !session.is_read_only() {
+    // A name that means another table by now was not verified.
+    let same = |now: TableEntry| {
+        (now.registered_at, &now.source, &now.digest) == (entry.registered_at, &entry.source, &entry.digest)
+    };
+    if good && level == Level::Full && !session.is_read_only() && session.table_entry(name).is_ok_and(same) {
         mark(session, &entry.name)?;
     }
     Ok(good)

@@ -1,54 +1,60 @@
 //! Rows of any table: some by two readers, or every byte once.
 
-use super::finding::{Finding, Report, name_of};
+use super::finding::{Finding, Report};
 use super::random::Random;
 use super::state::Resumable;
+use crate::build::{OpenFiles, SecondReader};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::source::{Extent, Layout};
 use crate::table::Table;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 /// Rows of each shard that are read by two readers.
 const SAMPLE: u64 = 64;
 
-/// Reads some rows of every shard through the table and, with nothing but plain reads at the places where they lie, once
-/// more.
+/// Reads some rows of every shard through the table and by the second reader, which shares nothing with it.
 pub(super) fn sample(table: &Table, progress: &Progress, report: &mut Report<'_>) -> Result<()> {
-    let layout = table.layout();
+    let second = SecondReader::open(table.source(), table.kind(), table.layer(), table.row_bytes() as u64);
+    let second = match second {
+        Ok(second) if second.rows() == table.rows() => second,
+        Ok(second) => {
+            let detail = "the second reader finds another number of rows";
+            report.add(Finding::bad("rows", None, detail).values(second.rows(), table.rows()));
+            return Ok(());
+        }
+        Err(error) => {
+            report.add(Finding::bad("rows", None, error.to_string()));
+            return Ok(());
+        }
+    };
     let mut random = Random::new();
-    let mut files = PlainFiles::new(layout);
-    for shard in shards(layout) {
+    for shard in shards(table.layout()) {
         progress.check()?;
-        let rows: Vec<u64> = random.sample(shard.rows, SAMPLE).into_iter().map(|row| shard.first_row + row).collect();
-        let ids: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        let width = table.row_bytes();
-        let mut ours = vec![0; ids.len() * width];
-        if let Err(error) = table.fetch_into(&ids, &mut ours) {
-            report.add(Finding::bad("rows", Some(shard.shard), error.to_string()));
-            continue;
-        }
-        let mut plain = vec![0; width];
-        let mut trouble = None;
-        for (&row, ours) in rows.iter().zip(ours.chunks_exact(width)) {
-            trouble = match files.read(layout, row, &mut plain) {
-                Err(error) => Some(Finding::bad("rows", Some(shard.shard), format!("row {row}: {error}"))),
-                Ok(()) => ours.iter().zip(&plain).position(|(ours, plain)| ours != plain).map(|byte| {
-                    let detail = format!("row {row}, byte {byte}: two readers disagree");
-                    let (expected, found) = (format!("{:02x}", plain[byte]), format!("{:02x}", ours[byte]));
-                    Finding::bad("rows", Some(shard.shard), detail).values(expected, found)
-                }),
-            };
-            if trouble.is_some() {
-                break;
-            }
-        }
-        let good = || Finding::good("rows", Some(shard.shard), format!("{} rows, alike by two readers", rows.len()));
-        report.add(trouble.unwrap_or_else(good));
+        let rows = random.sample(shard.rows, SAMPLE).into_iter().map(|row| shard.first_row + row).collect();
+        report.add(compare(table, &second, shard.shard, rows));
     }
     Ok(())
+}
+
+/// Compares `rows`, which are of shard `shard`, by both readers.
+fn compare(table: &Table, second: &SecondReader, shard: u32, rows: Vec<u64>) -> Finding {
+    let ids: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+    let mut found = vec![0; ids.len() * table.row_bytes()];
+    if let Err(error) = table.fetch_into(&ids, &mut found) {
+        return Finding::bad("rows", Some(shard), error.to_string());
+    }
+    let (mut files, mut expected) = (OpenFiles::default(), Vec::new());
+    for (&row, found) in rows.iter().zip(found.chunks_exact(table.row_bytes())) {
+        if let Err(error) = second.read(row, &mut files, &mut expected) {
+            return Finding::bad("rows", Some(shard), format!("row {row}: {error}"));
+        }
+        if let Some(byte) = expected.iter().zip(found).position(|(expected, found)| expected != found) {
+            let (expected, found) = (format!("{:02x}", expected[byte]), format!("{:02x}", found[byte]));
+            let detail = format!("row {row}, byte {byte}: two readers disagree");
+            return Finding::bad("rows", Some(shard), detail).values(expected, found);
+        }
+    }
+    Finding::good("rows", Some(shard), format!("{} rows, alike by two readers", rows.len()))
 }
 
 /// Reads every row of every shard once; a read that fails is told, and the next shard is read.
@@ -96,35 +102,4 @@ fn span(shard: &Extent) -> String {
 /// The shards, by the extents of the first part.
 fn shards(layout: &Layout) -> impl Iterator<Item = &Extent> {
     layout.parts.first().into_iter().flat_map(|part| part.extents())
-}
-
-/// Files read as plainly as can be: one positional read for each part of a row.
-struct PlainFiles {
-    /// The file opened last, and its index: rows come in order.
-    open: Vec<Option<(usize, File)>>,
-}
-
-impl PlainFiles {
-    fn new(layout: &Layout) -> PlainFiles {
-        PlainFiles { open: layout.parts.iter().map(|_| None).collect() }
-    }
-
-    fn read(&mut self, layout: &Layout, row: u64, out: &mut [u8]) -> Result<(), String> {
-        let mut rest = out;
-        for (part, open) in layout.parts.iter().zip(&mut self.open) {
-            let (target, after) = std::mem::take(&mut rest).split_at_mut(part.width());
-            rest = after;
-            let holds = |extent: &&Extent| (extent.first_row..extent.first_row + extent.rows).contains(&row);
-            let extent = part.extents().iter().find(holds).ok_or("no shard has it")?;
-            let path: &Path = &layout.files[extent.file].0;
-            let failed = |error: std::io::Error| format!("{}: {error}", name_of(path));
-            let file = match open {
-                Some((index, file)) if *index == extent.file => file,
-                open => &mut open.insert((extent.file, File::open(path).map_err(failed)?)).1,
-            };
-            let offset = extent.offset + (row - extent.first_row) * part.width() as u64;
-            file.read_exact_at(target, offset).map_err(failed)?;
-        }
-        Ok(())
-    }
 }

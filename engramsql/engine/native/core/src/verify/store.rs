@@ -1,8 +1,8 @@
 //! Stores that describe themselves: manifest, checksums, token map, files, blocks.
 
 use super::blocks::{Choice, Items, Summed};
-use super::files::{check_blocks, check_size};
-use super::finding::{Finding, Level, Report, name_of};
+use super::files::{check_blocks, check_size, is_shard, others, read_checksums};
+use super::finding::{Finding, Level, Report};
 use super::state::Resumable;
 use crate::catalog::Session;
 use crate::error::Result;
@@ -103,6 +103,7 @@ impl Store<'_> {
             self.token_map(token_map, report);
         }
         let mut usable = Vec::new();
+        let bad = report.bad();
         // No directory holds more; a manifest whose seal is whole announces no more than there are.
         for shard in 0..u32::try_from(shards).unwrap_or(u32::MAX) {
             let sums = checksums.as_ref().and_then(|checksums| checksums.files.get(shard as usize));
@@ -119,20 +120,15 @@ impl Store<'_> {
                 usable.push(Summed { check: "block", shard: Some(shard), path, sums, items });
             }
         }
-        if report.bad() == 0 {
+        if report.bad() == bad {
             report.add(Finding::good("files", None, format!("{shards} shards of the recorded sizes")));
         }
         self.stray(shards, report);
-        let choice = match level {
-            Level::Headers => Choice::Glance,
-            Level::Sample => Choice::Sample,
-            Level::Full => Choice::All,
-        };
         let mut state = match (self.resume, digest) {
             (Some(name), Some(digest)) => Resumable::open(session, name, &digest, level)?,
             _ => Resumable::nothing(),
         };
-        check_blocks(&usable, choice, &mut state, progress, report)?;
+        check_blocks(&usable, Choice::at(level), &mut state, progress, report)?;
         state.remove()
     }
 
@@ -170,18 +166,9 @@ impl Store<'_> {
 
     /// The checksums, if they prove themselves.
     fn checksums(&self, described: Option<&Described>, report: &mut Report<'_>) -> Option<Checksums> {
-        let (checksums, digest) = match Checksums::read(&self.directory.join(CHECKSUMS)) {
-            Ok(read) => read,
-            Err(error) => {
-                report.add(Finding::bad("manifest", None, error.to_string()));
-                return None;
-            }
-        };
+        let expected = described.map(|described| described.checksums.as_str());
+        let checksums = read_checksums(self.directory, CHECKSUMS, ("manifest", MANIFEST), expected, report)?;
         let Some(described) = described else { return Some(checksums) };
-        if digest != described.checksums {
-            let detail = "checksums.bin is whole, but not the one that manifest.json was written with";
-            report.add(Finding::bad("manifest", None, detail).values(&described.checksums, &digest));
-        }
         if checksums.files.len() as u64 != described.shards {
             let (expected, found) = (described.shards, checksums.files.len());
             let detail = "checksums.bin covers another number of shards than manifest.json announces";
@@ -206,17 +193,7 @@ impl Store<'_> {
 
     /// Files that are no part of the store. Those that look like shards would be, for a program that lists files.
     fn stray(&self, shards: u64, report: &mut Report<'_>) {
-        let entries = match std::fs::read_dir(self.directory) {
-            Ok(entries) => entries,
-            Err(error) => {
-                report.add(Finding::bad("files", None, format!("'{}': {error}", self.directory.display())));
-                return;
-            }
-        };
-        let mut names: Vec<String> =
-            entries.flatten().map(|entry| name_of(&entry.path())).filter(|name| !is_part(name, shards)).collect();
-        names.sort();
-        for name in names {
+        for name in others(self.directory, &|name| is_part(name, shards), report) {
             let row_file = (name.starts_with("shard_") || name.starts_with("badge_")) && name.ends_with(".bin");
             report.add(if row_file {
                 Finding::bad(
@@ -236,9 +213,5 @@ fn is_part(name: &str, shards: u64) -> bool {
     if [MANIFEST, CHECKSUMS, TOKEN_MAP].contains(&name) {
         return true;
     }
-    let number = name.strip_prefix("shard_").and_then(|rest| rest.strip_suffix(".bin"));
-    // As it is written: at least three digits.
-    number.is_some_and(|digits| {
-        digits.parse::<u64>().is_ok_and(|number| number < shards && format!("{number:03}") == digits)
-    })
+    is_shard(name, shards)
 }

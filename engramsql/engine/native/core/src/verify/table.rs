@@ -68,6 +68,8 @@ fn open_anew(session: &Session, entry: &TableEntry) -> Result<Arc<Table>> {
     if let Some(directory) = session.directory() {
         return Session::open(&directory, true, false)?.table(&entry.name);
     }
+    // Nothing remembers what it was when it was registered, unless it was opened then.
+    session.table(&entry.name)?.check_files()?;
     let anew = Session::in_memory();
     anew.register(&entry.name, &entry.source, &entry.options)?;
     anew.table(&entry.name)

@@ -156,6 +156,7 @@ impl ViewBuilder {
                 self.complete_index(keys, sums, progress)?
             }
         };
+        self.place.keep();
         self.publish(session, &manifest, digest)
     }
 
@@ -198,7 +199,10 @@ impl ViewBuilder {
         Checksums { files: vec![sums] }.publish(&self.place.directory().join(KEYS_SUMS))?;
         self.plan.keys = Some(keys);
         self.plan.publish(self.place.directory())?;
-        self.place.keep();
+        // Records that are there already are compared anew in any case: nothing is saved by going on.
+        if self.plan.records.is_none() {
+            self.place.keep();
+        }
         Ok(keys)
     }
 

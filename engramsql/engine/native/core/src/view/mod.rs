@@ -17,9 +17,11 @@ mod place;
 mod plan;
 mod reader;
 mod records;
+mod reindex;
 mod tally;
 
 pub use build::ViewBuilder;
 pub use error::ViewError;
 pub use options::{Form, Order, RecordFile, ViewOptions};
 pub use reader::{View, ViewUsage};
+pub use reindex::build_index;

@@ -12,7 +12,7 @@ use crate::read::{PathStats, Readers, Row};
 use crate::slot_index::{Keys, SlotIndex};
 use crate::source::Layout;
 use crate::storage::StorageError;
-use crate::table::{Table, check_output};
+use crate::table::{ShardInfo, Table, check_output, shards_of};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -199,6 +199,11 @@ impl View {
     /// Its slot index, if it has one.
     pub fn index(&self) -> Option<&SlotIndex> {
         self.index.as_ref()
+    }
+
+    /// One line per file of records; a slot is a row of it.
+    pub fn shards(&self) -> Vec<ShardInfo> {
+        shards_of(&self.layout, &self.readers)
     }
 
     /// What reading it cost so far, by code path.

@@ -1,0 +1,347 @@
+"""The life of a table, as methods of a database: build, views and their indexes, verification."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from engramsql.errors import ArgumentError
+from engramsql.verification import LEVELS, Verification
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import duckdb
+
+    from engramsql.engine import Comparison, Session, Table, TableEntry, View, ViewEntry
+
+    Progress: TypeAlias = Callable[[str, int, int], object]
+    StrPath: TypeAlias = str | os.PathLike[str]
+
+__all__ = ["Lifecycle"]
+
+
+class Lifecycle(ABC):
+    """Builds, views and verification.
+
+    Every method that takes ``progress`` calls it now and then with a stage and the bytes done and to do in it (0 to do:
+    not known). Ctrl-C ends such a method within a second or so; what can be resumed is kept.
+    """
+
+    @abstractmethod
+    def _open_session(self) -> Session: ...
+
+    @abstractmethod
+    def _refresh(self) -> None:
+        """Brings the connection in step with the catalog."""
+
+    @abstractmethod
+    def table(self, name: StrPath) -> Table:
+        """The open table of a name or path."""
+
+    @property
+    @abstractmethod
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The DuckDB connection."""
+
+    def build(
+        self,
+        name: str,
+        source: StrPath,
+        *,
+        shard_size: int | str | None = None,
+        jobs: int | None = None,
+        resume: bool = False,
+        restart: bool = False,
+        replace: bool = False,
+        sample_rows: int | None = None,
+        progress: Progress | None = None,
+        spec: str | None = None,
+        format: str | None = None,
+        scale: float | None = None,
+        width: int | None = None,
+        rows_per_shard: int | None = None,
+        layer: int | None = None,
+        tokenizer: StrPath | None = None,
+    ) -> list[TableEntry]:
+        """Copies the rows of a source into the database, as a store with checksums, and gives it a name.
+
+        The table is there when its last byte is: a failure leaves an unfinished build, which ``resume`` completes and
+        ``restart`` throws away.
+
+        Args:
+            name: Table name; a source with several hash layers makes ``NAME_l1``, ``NAME_l14``, ...
+            source: Name of a table, or path of a checkpoint or store.
+            shard_size: Bytes of one file at most, or a text (``"1GB"``); 1 GiB by default.
+            jobs: Files written at a time; by default what the disk and processors can use.
+            resume: Go on with an unfinished build of that name.
+            restart: Throw an unfinished build of that name away.
+            replace: Replace a table of that name.
+            sample_rows: Rows that a second, independent reader compares when all are written.
+            progress: Called with the stage, bytes done and bytes to do.
+            spec: As for :meth:`Database.register`, which has the rest too.
+            format: Value format of the rows.
+            scale: Scale of the value format.
+            width: Bytes of one row.
+            rows_per_shard: Rows per shard of a store without a manifest.
+            layer: Decoder layer (0-based), to take one of several.
+            tokenizer: Path of a ``tokenizer.json`` for specs that hash compressed tokens.
+
+        Returns:
+            One entry per table.
+
+        Raises:
+            SourceError, SpecError, FormatError: As for :meth:`Database.register`, and if the second reader disagrees.
+            StorageError: If the disk is full or fails, or there is an unfinished build and neither ``resume`` nor
+                ``restart``.
+            CatalogError: If the name is taken or the database is read-only.
+        """
+        entries = self._open_session().build(
+            name,
+            source if isinstance(source, str) else os.path.abspath(source),
+            shard_size=shard_size,
+            jobs=jobs,
+            unfinished=_unfinished(resume, restart),
+            replace=replace,
+            sample_rows=sample_rows,
+            progress=progress,
+            spec=spec,
+            format=format,
+            scale=scale,
+            width=width,
+            rows_per_shard=rows_per_shard,
+            layer=layer,
+            tokenizer=tokenizer,
+        )
+        self._refresh()
+        return entries
+
+    def build_view(
+        self,
+        name: str,
+        table: str,
+        tokens: object = None,
+        *,
+        keys: object = None,
+        sql: str | None = None,
+        column: str | None = None,
+        order: Literal["key", "access"] = "key",
+        form: Literal["rows", "float32"] = "rows",
+        top: int | None = None,
+        budget: int | str | None = None,
+        shard_size: int | str | None = None,
+        memory: int | str | None = None,
+        resume: bool = False,
+        restart: bool = False,
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> ViewEntry:
+        """Materialises the e_t records of the distinct keys of a corpus, with an index from key to record.
+
+        The corpus is read in batches and never held. Exactly one of ``tokens``, ``keys`` and ``sql`` is given.
+
+        Args:
+            name: View name.
+            table: Table whose rows the records hold.
+            tokens: One sequence of token ids (a list or an integer array); many (lists, a two-dimensional array, an
+                Arrow list array, table or reader, an iterable); a path of a file of sequences (``.parquet``,
+                ``.arrow``, ``.jsonl``, ``.npy``, or ``.txt`` with a sequence of decimal ids per line); a list of paths.
+            keys: Row ids instead of tokens: an integer array [n, heads], or the path of a keys file (text, one row id
+                per line) or ``.npy`` file.
+            sql: A query with a column of lists, a sequence per row: ``"SELECT tokens FROM documents"``.
+            column: The list column, where a file, table or query has several.
+            order: Order of the records: ``"key"`` ascending, or ``"access"``: as the corpus first needs them.
+            form: What a record holds: the stored ``"rows"``, or e_t as ``"float32"``.
+            top: Keep the keys that the corpus needs most often, at most so many.
+            budget: The same, at most so many bytes of records, or a text (``"8GB"``).
+            shard_size: Bytes of one file of records at most, or a text.
+            memory: Bytes for sorting, or a text; what does not fit is sorted on the disk.
+            resume: Go on with an unfinished build of that name; the corpus must be the same.
+            restart: Throw an unfinished build of that name away.
+            replace: Replace a view of that name.
+            progress: Called with the stage, what is done and what is to do: tokens of the corpus, then bytes.
+
+        Raises:
+            UnknownTableError: If there is no such table.
+            TokenIdError: If a token is outside the vocabulary, with its place in the corpus.
+            ArgumentError: If the corpus cannot be read.
+            StorageError: If the disk is full or fails, or there is an unfinished build and neither ``resume`` nor
+                ``restart``.
+        """
+        if sum(given is not None for given in (tokens, keys, sql)) != 1:
+            raise ArgumentError("give tokens, keys or sql: one of them says what the view is to hold")
+        if column is not None and keys is not None:
+            raise ArgumentError("column belongs to tokens and sql; keys have none")
+        from engramsql.building import fill, query_reader
+
+        builder = self._open_session().view_builder(
+            name,
+            table,
+            order=order,
+            form=form,
+            top=top,
+            budget=budget,
+            shard_size=shard_size,
+            memory=memory,
+            unfinished=_unfinished(resume, restart),
+            replace=replace,
+        )
+        if not builder.keys_are_complete:
+            with query_reader(self.connection, sql) as rows:
+                fill(builder, self.table(table), tokens if rows is None else rows, keys, column, progress)
+        entry = builder.finish(progress)
+        self._refresh()
+        return entry
+
+    def view(self, name: str) -> View:
+        """The open view of a name: its records, keys and index.
+
+        Raises:
+            UnknownTableError: If there is no materialised view of that name.
+            StorageError: If its files are not what its manifest says.
+        """
+        return self._open_session().view(name)
+
+    def record_views(self) -> list[ViewEntry]:
+        """The materialised views, in creation order."""
+        return self._open_session().record_views()
+
+    def build_index(self, view: str, *, memory: int | str | None = None, progress: Progress | None = None) -> None:
+        """Builds the slot index of a view anew; the one that is there stays until the new one is complete.
+
+        Args:
+            view: View name.
+            memory: Bytes for sorting, or a text; what does not fit is sorted on the disk.
+            progress: Called with the stage, bytes done and bytes to do.
+
+        Raises:
+            UnknownTableError: If there is no materialised view of that name.
+            StorageError: If its keys are damaged, or the disk is full or fails.
+        """
+        self._open_session().build_index(view, memory=memory, progress=progress)
+
+    def import_view(
+        self,
+        name: str,
+        file: StrPath,
+        table: str,
+        *,
+        keys: object = None,
+        index: StrPath | None = None,
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> ViewEntry:
+        """Makes a view of a file of records that engramdb-python wrote; the records stay where they are.
+
+        Args:
+            name: View name.
+            file: The records (``NAME.bin``; its ``NAME.manifest.json`` is read if it is there).
+            table: Table whose rows the records hold.
+            keys: The keys: a keys file, a ``.npy`` file or an integer array [slots, heads].
+            index: Or a slot index of it: a directory (v1 to v3) or an ``.npz`` file.
+            replace: Replace a view of that name.
+            progress: Called with the stage, bytes done and bytes to do.
+
+        Raises:
+            SourceError: If the file contradicts its manifest.
+            ArgumentError: If keys and records do not fit each other, or the table.
+        """
+        from engramsql.building import import_view
+
+        entry = import_view(self._open_session(), name, file, table, keys, index, replace=replace, progress=progress)
+        self._refresh()
+        return entry
+
+    def export_view(
+        self,
+        name: str,
+        directory: StrPath,
+        *,
+        slot_bytes: int | None = None,
+        indexes: Sequence[Literal["v1", "v2", "v3", "npz"]] = (),
+        progress: Progress | None = None,
+    ) -> Path:
+        """Writes a view as engramdb-python reads it: records, manifest, keys, slot indexes, ``bundle.json``.
+
+        Args:
+            name: View name.
+            directory: A new directory.
+            slot_bytes: Bytes from one record to the next (4096: the beginnings of pages); by default those of a record.
+            indexes: Formats of slot indexes to write; with one, and a spec the peer knows, a bundle manifest too.
+            progress: Called with the stage, bytes done and bytes to do.
+
+        Raises:
+            UnknownTableError: If there is no materialised view of that name.
+            ArgumentError: If the peer has no form for the view, or ``directory`` exists.
+            StorageError: If something cannot be written.
+        """
+        from engramsql.interchange.views import export_view
+
+        view = self.view(name)
+        return export_view(
+            view, self.table(view.table), directory, slot_bytes=slot_bytes, indexes=indexes, progress=progress
+        )
+
+    def verify(
+        self,
+        name: StrPath,
+        level: Literal["headers", "sample", "full"] = "full",
+        *,
+        against: StrPath | None = None,
+        resume: bool = False,
+        progress: Progress | None = None,
+    ) -> Verification:
+        """Looks whether a table, view or source is what it was when it was built or registered.
+
+        Args:
+            name: Name of a table or view, or path of a store.
+            level: ``"headers"``: manifests, files and sizes. ``"sample"``: also blocks and rows here and there.
+                ``"full"``: every byte, against checksums and, where the source is there, against a second reader.
+            against: Compare every row with this table or path instead.
+            resume: Go on where a full verification was stopped.
+            progress: Called with the stage, bytes done and bytes to do.
+
+        Returns:
+            What was found. A table that was found good at level ``"full"`` says so in ``verified_at``.
+
+        Raises:
+            UnknownTableError: If there is nothing of that name.
+            ReadError: If the disk fails.
+        """
+        if level not in LEVELS:
+            raise ArgumentError(f"no level '{level}'; one of {', '.join(LEVELS)}")
+        label = os.fspath(name)
+        if against is not None:
+            if resume:
+                raise ArgumentError("a comparison with another table begins at its first row; leave resume out")
+            comparison = self.diff(name, against, progress=progress)
+            return Verification(label, comparison.different == 0, [], comparison)
+        path = name if isinstance(name, str) else os.path.abspath(name)
+        good, findings = self._open_session().verify(path, level, resume=resume, progress=progress)
+        return Verification(label, good, findings)
+
+    def diff(self, a: StrPath, b: StrPath, *, keep: int = 100, progress: Progress | None = None) -> Comparison:
+        """Compares every row of two tables, byte by byte.
+
+        Args:
+            a: Name of a table, or path of a checkpoint or store.
+            b: The other one.
+            keep: Differences to return, the first ones.
+            progress: Called with the stage, bytes done and bytes to do.
+
+        Raises:
+            UnknownTableError: If there is no such table.
+            ArgumentError: If they differ in rows or row size.
+            ReadError: If a row cannot be read.
+        """
+        from engramsql.engine import compare
+
+        return compare(self.table(a), self.table(b), keep=keep, progress=progress)
+
+
+def _unfinished(resume: bool, restart: bool) -> Literal["refuse", "resume", "discard"]:
+    if resume and restart:
+        raise ArgumentError("resume goes on with an unfinished build and restart throws it away; give one of them")
+    return "resume" if resume else "discard" if restart else "refuse"

@@ -1,0 +1,121 @@
+"""What goes into views: corpora, keys, and records of engramdb-python."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engramsql._views import without_variables
+from engramsql.corpus import batches, pieces_of
+from engramsql.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import duckdb
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from engramsql.engine import Session, Table, ViewBuilder, ViewEntry
+
+# Documents may be long.
+_BATCH_ROWS = 2048
+
+__all__ = ["fill", "import_view", "query_reader"]
+
+
+@contextmanager
+def query_reader(connection: duckdb.DuckDBPyConnection, sql: str | None) -> Iterator[pa.RecordBatchReader | None]:
+    """The rows of a query as a stream; None without one.
+
+    Python variables are no tables: ours are as near as the caller's.
+    """
+    if sql is None:
+        yield None
+        return
+    with without_variables(connection):
+        relation = connection.sql(sql)
+        if relation is None:
+            raise ArgumentError(f"a view is built from rows, and this statement has none: {sql.strip()[:60]!r}")
+    reader = relation.to_arrow_reader(_BATCH_ROWS)
+    del relation
+    try:
+        yield reader
+    finally:
+        # An error may keep it alive, and the connection could not be used as long as it has a result open.
+        reader.close()
+
+
+def fill(
+    builder: ViewBuilder,
+    table: Table,
+    tokens: object,
+    keys: object,
+    column: str | None,
+    progress: Callable[[str, int, int], object] | None,
+) -> None:
+    """Hands a whole corpus, or keys, to a view builder."""
+    count = 0
+    if keys is not None:
+        for block in _key_blocks(keys, builder.heads):
+            builder.add_keys(block)
+            count += len(block)
+            if progress is not None:
+                progress("reading keys", count, 0)
+        return
+    spec = table.spec
+    for batch in batches(pieces_of(tokens, column), 0 if spec is None else spec.history_len):
+        builder.add(batch.tokens, batch.starts, batch.history)
+        count += len(batch.tokens)
+        if progress is not None:
+            progress("reading tokens", count, 0)
+
+
+def _key_blocks(keys: Any, heads: int) -> Iterator[NDArray[np.int64]]:
+    from engramsql.interchange.keys import key_blocks, read_keys
+
+    if isinstance(keys, (str, os.PathLike)):
+        return read_keys(keys, heads)
+    return key_blocks(np.asarray(keys), heads)
+
+
+def import_view(
+    session: Session,
+    name: str,
+    file: str | os.PathLike[str],
+    table: str,
+    keys: object,
+    index: str | os.PathLike[str] | None,
+    *,
+    replace: bool,
+    progress: Callable[[str, int, int], object] | None,
+) -> ViewEntry:
+    """A view over a file of records that engramdb-python wrote; see :meth:`Database.import_view`."""
+    from engramsql.interchange.views import keys_for, read_view
+
+    view = read_view(file)
+    spec = session.table(table).spec
+    heads = view.heads or (16 if spec is None else spec.heads)
+    if keys is not None and not isinstance(keys, (str, os.PathLike)):
+        if index is not None:
+            raise ArgumentError("give the keys or a slot index of the view, not both")
+        blocks = _key_blocks(keys, heads)
+    else:
+        blocks = keys_for(view, heads, keys, index, session.directory)
+    builder = session.view_builder(
+        name,
+        table,
+        order="access" if view.access_order else "key",
+        replace=replace,
+        heads=heads,
+        records=view.records,
+        slot_bytes=view.slot_bytes,
+        # What a crash left is checked anew in any case.
+        unfinished="discard",
+    )
+    for block in blocks:
+        builder.add_keys(block)
+    return builder.finish(progress)

@@ -1,0 +1,107 @@
+"""Keys files of engramdb-python: text, one decimal row id per line, the row ids of one slot after those of another.
+
+Lines are trimmed and empty lines skipped; within a slot the row ids are in head order.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from engramsql.errors import ArgumentError, RowIdError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["BLOCK_KEYS", "read_keys", "write_keys"]
+
+# A few megabytes of row ids at a time.
+BLOCK_KEYS = 1 << 15
+
+
+def read_keys(path: str | os.PathLike[str], heads: int) -> Iterator[NDArray[np.int64]]:
+    """The keys of a keys file (``.txt``) or of an array file (``.npy``), in slot order.
+
+    Args:
+        path: The file.
+        heads: Row ids per key.
+
+    Yields:
+        int64 [at most BLOCK_KEYS, heads].
+
+    Raises:
+        ArgumentError: If the file cannot be read, or its row ids are no whole number of keys.
+        RowIdError: If a line is no decimal number.
+    """
+    name = os.fspath(path)
+    try:
+        yield from _read_array(name, heads) if name.endswith(".npy") else _read_text(name, heads)
+    except OSError as error:
+        if isinstance(error, (ArgumentError, RowIdError)):
+            raise
+        raise ArgumentError(f"cannot read '{name}': {error.strerror or error}") from error
+
+
+def _read_text(name: str, heads: int) -> Iterator[NDArray[np.int64]]:
+    rest: list[int] = []
+    line = 0
+    with open(name, "rb") as file:
+        while lines := list(islice(file, BLOCK_KEYS * heads)):
+            words = [word for word in map(bytes.strip, lines) if word]
+            if not b"".join(words).isdigit() and words:
+                number = next(
+                    n for n, text in enumerate(lines, line + 1) if text.strip() and not text.strip().isdigit()
+                )
+                odd = lines[number - line - 1].strip()[:40].decode("utf-8", "replace")
+                raise RowIdError(f"'{name}', line {number}: '{odd}' is no decimal row id")
+            line += len(lines)
+            rest += map(int, words)
+            whole = len(rest) // heads * heads
+            yield _array(rest[:whole], name).reshape(-1, heads)
+            rest = rest[whole:]
+    if rest:
+        raise ArgumentError(f"'{name}' ends within a key: {heads} row ids make one, {len(rest)} are left over")
+
+
+def _array(ids: list[int], name: str) -> NDArray[np.int64]:
+    try:
+        return np.array(ids, dtype=np.int64)
+    except OverflowError:
+        raise RowIdError(f"'{name}': row id {max(ids)} is beyond every table") from None
+
+
+def _read_array(name: str, heads: int) -> Iterator[NDArray[np.int64]]:
+    try:
+        keys = np.load(name, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise ArgumentError(f"cannot read '{name}': {error}") from error
+    yield from key_blocks(keys, heads, f"'{name}'")
+
+
+def key_blocks(keys: NDArray[np.integer], heads: int, what: str = "keys") -> Iterator[NDArray[np.int64]]:
+    """An integer array [n, heads] in blocks of int64.
+
+    Raises:
+        ArgumentError: If it has another shape or type.
+        RowIdError: If a row id is beyond 64 bits.
+    """
+    if keys.ndim != 2 or keys.shape[1] != heads or (keys.dtype.kind not in "iu" and keys.size):
+        raise ArgumentError(
+            f"{what} must be integers of shape [n, {heads}], a row id per head; got {keys.dtype} {list(keys.shape)}"
+        )
+    for first in range(0, len(keys), BLOCK_KEYS):
+        block = keys[first : first + BLOCK_KEYS]
+        if block.dtype.kind == "u" and block.dtype.itemsize == 8 and block.max() > np.iinfo(np.int64).max:
+            raise RowIdError(f"{what}: row id {block.max()} is beyond every table")
+        yield np.ascontiguousarray(block, dtype=np.int64)
+
+
+def write_keys(keys: Iterable[NDArray[np.int64]], file: IO[bytes]) -> None:
+    """Writes blocks of keys, int64 [n, heads], as engramdb-python does: one row id per line."""
+    for block in keys:
+        file.write(b"".join(b"%d\n" % rowid for rowid in block.reshape(-1).tolist()))

@@ -1,0 +1,80 @@
+"""Registering a source that may be a bundle of engramdb-python."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engramsql.engine import Spec, default_name
+from engramsql.errors import EngramWarning, SourceError
+from engramsql.interchange.bundle import find_bundle, read_bundle
+
+if TYPE_CHECKING:
+    from engramsql.engine import Session, TableEntry
+    from engramsql.interchange.bundle import Bundle
+
+__all__ = ["register", "register_unnamed"]
+
+# What a bundle's store is called if nobody says it.
+_UNNAMED = "ple"
+
+
+def register(session: Session, name: str, source: str | os.PathLike[str], **options: Any) -> list[TableEntry]:
+    """Registers a checkpoint, store or bundle; see :meth:`Database.register`."""
+    manifest = find_bundle(source)
+    if manifest is None:
+        return session.register(name, source, **options)
+    return _register_bundle(session, name, read_bundle(manifest), options)
+
+
+def register_unnamed(session: Session, source: Path) -> None:
+    """Registers a source under a name that fits it."""
+    manifest = find_bundle(source)
+    if manifest is None:
+        session.register(default_name(source), source)
+    else:
+        _register_bundle(session, _UNNAMED, read_bundle(manifest), {})
+
+
+def _register_bundle(session: Session, name: str, bundle: Bundle, options: dict[str, Any]) -> list[TableEntry]:
+    if bundle.store is None:
+        raise SourceError(
+            f"'{bundle.path}' names a view and no store; register the table it was built from, and the view with "
+            "Database.import_view() or engramsql view import"
+        )
+    told = {key: value for key, value in options.items() if value is not None}
+    said: dict[str, Any] = {"width": bundle.width, "rows_per_shard": bundle.rows_per_shard, "format": bundle.format}
+    if bundle.format is not None:
+        said["scale"] = bundle.scale
+    if "spec" not in told:
+        said["spec"] = _spec_of(bundle)
+    entries = session.register(name, bundle.store, **{**said, **told})
+    try:
+        if bundle.view is not None:
+            from engramsql.building import import_view
+
+            import_view(
+                session, f"{name}_view", bundle.view, name, None, bundle.slot_index, replace=False, progress=None
+            )
+    except BaseException:
+        # Both or neither.
+        session.drop(name)
+        raise
+    return entries
+
+
+def _spec_of(bundle: Bundle) -> str | None:
+    """Name of the released spec that hashes as the bundle does: what it says cannot be derived again otherwise."""
+    spec = Spec.released_qwen_ple()
+    rows = bundle.rows
+    if bundle.is_hashed_as(spec) and rows is not None and rows >= spec.reachable_rows:
+        return spec.name
+    warnings.warn(
+        f"'{bundle.path}' hashes as no released model does, so its table has rows and no spec: tokens cannot be turned "
+        "into row ids; register it with a spec if it has one",
+        EngramWarning,
+        stacklevel=5,
+    )
+    return None

@@ -1,0 +1,1 @@
+"""The commands of a table's life: build, view, index, verify, check."""

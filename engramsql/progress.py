@@ -1,0 +1,100 @@
+"""A line on a terminal that says how far a long operation is."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ProgressLine", "duration", "size"]
+
+# More often than that nobody reads a line.
+_STEP_SECONDS = 0.1
+_UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB")
+
+
+class ProgressLine:
+    """One line on a terminal that is written over and over, and gone at the end; nothing elsewhere."""
+
+    def __init__(self, what: str, stream: TextIO | None, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._what = what
+        self._stream = stream if stream is not None and stream.isatty() else None
+        self._clock = clock
+        self._stage = ""
+        self._started = clock()
+        self._from = 0
+        self._shown = float("-inf")
+
+    def show(self, done: int, total: int) -> None:
+        """Says that ``done`` of ``total`` bytes are done."""
+        self._show(self._what, done, total)
+
+    def show_stage(self, stage: str, done: int, total: int) -> None:
+        """Says that ``done`` of ``total`` bytes of a stage are done; each stage has a rate of its own.
+
+        A total of 0 is not known, and what is done then is a count.
+        """
+        if stage != self._stage:
+            # What a resumed operation finds done already was not done at any rate of this run.
+            self._stage, self._started, self._from = stage, self._clock(), done
+        self._show(f"{self._what}: {stage}", done, total)
+
+    def _show(self, label: str, done: int, total: int) -> None:
+        now = self._clock()
+        if self._stream is None or now - self._shown < _STEP_SECONDS:
+            return
+        self._shown = now
+        rate = (done - self._from) / max(now - self._started, 1e-9)
+        if total:
+            left = duration((total - done) / rate) if rate > 0 else "?"
+            text = f"{label}: {size(done)} of {size(total)}, {size(rate)}/s, {left} left"
+        else:
+            # A corpus that is streamed says at its end how long it was.
+            text = f"{label}: {done:,}"
+        # A line that breaks could not be written over.
+        self._write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\x1b[K")
+
+    def _write(self, text: str) -> None:
+        if self._stream is not None:
+            self._stream.write(text)
+            self._stream.flush()
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown > float("-inf"):
+            self._write("\r\x1b[K")
+
+
+def size(count: float) -> str:
+    """Bytes for people, with the units that a budget is written in.
+
+    Example:
+        >>> size(999), size(51_200_245_760)
+        ('999 bytes', '51.2 GB')
+    """
+    unit = 0
+    # Rounded first: 999.96 would be written as 1000.0.
+    while round(count, 1) >= 1000 and unit < len(_UNITS) - 1:
+        count /= 1000
+        unit += 1
+    return f"{count:.0f} {_UNITS[0]}" if unit == 0 else f"{count:.1f} {_UNITS[unit]}"
+
+
+def duration(seconds: float) -> str:
+    """A time to wait, for people.
+
+    Example:
+        >>> duration(7.2), duration(754)
+        ('7 s', '12 min 34 s')
+    """
+    whole = round(seconds)
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,65 @@
+"""What verification and comparison found, as Python and SQL see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engramsql.engine import Comparison, Finding
+
+__all__ = ["LEVELS", "Verification", "difference_table", "finding_table"]
+
+LEVELS = {
+    "headers": "manifests, files and sizes; no rows",
+    "sample": "the same, and blocks and rows here and there",
+    "full": "every byte, against its checksums and, where the source is there, against a second reader",
+}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of :meth:`Database.verify`."""
+
+    name: str
+    """What was looked at."""
+    good: bool
+    """Whether nothing was found wrong."""
+    findings: list[Finding]
+    """One per check, in the order of the checks; empty where rows were compared with another table."""
+    comparison: Comparison | None = None
+    """Where rows were compared with another table: how many differ, and the first of them."""
+
+
+def finding_table(found: list[tuple[str, list[Finding]]]) -> pa.Table:
+    """Findings of one or several names as a table."""
+    import pyarrow as pa
+
+    rows = [(name, finding) for name, findings in found for finding in findings]
+    columns = {
+        "name": pa.array([name for name, _ in rows], pa.string()),
+        "check": pa.array([finding.check for _, finding in rows], pa.string()),
+        "shard": pa.array([finding.shard for _, finding in rows], pa.int64()),
+        "ok": pa.array([finding.ok for _, finding in rows], pa.bool_()),
+        "expected": pa.array([finding.expected for _, finding in rows], pa.string()),
+        "found": pa.array([finding.found for _, finding in rows], pa.string()),
+        "detail": pa.array([finding.detail for _, finding in rows], pa.string()),
+    }
+    return pa.table(columns)
+
+
+def difference_table(name: str, comparison: Comparison) -> pa.Table:
+    """The first rows that differ as a table: row id, first byte that differs, and its two values."""
+    import pyarrow as pa
+
+    first = comparison.first
+    columns = {
+        "name": pa.array([name] * len(first), pa.string()),
+        "rowid": pa.array([difference.rowid for difference in first], pa.int64()),
+        "byte": pa.array([difference.byte for difference in first], pa.int64()),
+        "a": pa.array([difference.a for difference in first], pa.uint8()),
+        "b": pa.array([difference.b for difference in first], pa.uint8()),
+    }
+    return pa.table(columns)
