@@ -84,8 +84,9 @@ impl TableFunction for Embeddings {
                 1 => vector.values::<i64>(len).copy_from_slice(&bound.tokens[rows.clone()]),
                 _ => {
                     let size = table.require_dim()? * bound.heads;
+                    // Tokens that a view of the table holds are one read each; the values are the same.
                     let ids = &bound.rowids[rows.start * bound.heads..rows.end * bound.heads];
-                    write::floats(vector, bound.e_t, len, size, |out| Ok(table.vectors_into(ids, out)?))?;
+                    write::floats(vector, bound.e_t, len, size, |out| Ok(table.e_t_into(ids, out)?))?;
                 }
             }
             Ok(())
@@ -96,7 +97,7 @@ impl TableFunction for Embeddings {
 }
 
 /// Rows of `size` floats in one chunk of at most `capacity` rows.
-fn rows_per_chunk(size: usize, capacity: usize) -> usize {
+pub fn rows_per_chunk(size: usize, capacity: usize) -> usize {
     (CHUNK_BYTES / size_of::<f32>()).checked_div(size).unwrap_or(capacity).clamp(1, capacity)
 }
 

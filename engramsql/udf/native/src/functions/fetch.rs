@@ -1,14 +1,13 @@
 //! `engram_fetch(table, rowids)`: one row per id, in the order given.
 
-use super::ids;
 use super::scratch::grown;
 use super::tables::Pinned;
+use super::wanted::{Wanted, present};
 use super::write;
 use crate::error::Result;
-use crate::ffi::{Arguments, Column, Columns, OutChunk, OutVector, Parameter, TableFunction, Value, Vector};
+use crate::ffi::{Arguments, Column, Columns, OutChunk, OutVector, Parameter, TableFunction};
 use engram_engine::Table;
 use engram_engine::catalog::Session;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,19 +23,6 @@ pub struct Bound {
     table: Pinned,
     ids: Wanted,
     embedding: Column,
-}
-
-/// Ids in output order.
-#[derive(Default)]
-pub struct Wanted {
-    /// Rows of the result.
-    rows: usize,
-    /// The ids that are not NULL.
-    ids: Vec<i64>,
-    /// Rows of the result whose id is NULL, ascending.
-    nulls: Vec<usize>,
-    /// Inner list of each row; `None` for a flat list.
-    tokens: Option<Vec<i64>>,
 }
 
 /// Progress of one execution.
@@ -152,12 +138,6 @@ impl TableFunction for Fetch {
     }
 }
 
-/// Rows of a chunk (counted from its start) that are not NULL.
-fn present(nulls: &[usize], start: usize, len: usize) -> impl Iterator<Item = usize> {
-    let mut nulls = nulls.iter().peekable();
-    (0..len).filter(move |row| nulls.next_if(|&&null| null == start + row).is_none())
-}
-
 /// Calls `write(vector, row, index of its id)` for rows with an id and makes the others NULL.
 fn scatter(
     ids: &[i64],
@@ -171,70 +151,4 @@ fn scatter(
         write(vector, row, id);
     }
     nulls.iter().for_each(|row| vector.set_null(row - start));
-}
-
-impl Wanted {
-    /// Reads a list, or a list of lists, of any integer type.
-    pub fn read(table: &Table, value: &Value) -> Result<Wanted> {
-        let mut wanted = Wanted::default();
-        let nested = match value.ty().element() {
-            Some(element) if element.element().is_some() => {
-                ids::check_list(ids::ROW_IDS, element, value)?;
-                true
-            }
-            _ => {
-                ids::check_list(ids::ROW_IDS, value.ty(), value)?;
-                false
-            }
-        };
-        let Some(vector) = value.vector() else {
-            return Ok(wanted);
-        };
-        if vector.is_null(0) {
-            return Ok(wanted);
-        }
-        let outer = vector.elements();
-        let range = vector.list(0, &outer);
-        if !nested {
-            wanted.append(table, &outer, range)?;
-            return Ok(wanted);
-        }
-        let mut tokens = Vec::new();
-        let inner = outer.elements();
-        for (token, row) in range.enumerate() {
-            if !outer.is_null(row) {
-                wanted.append(table, &inner, outer.list(row, &inner))?;
-                tokens.resize(wanted.rows, token as i64);
-            }
-        }
-        wanted.tokens = Some(tokens);
-        Ok(wanted)
-    }
-
-    /// The ids that are not NULL, in order.
-    pub fn into_ids(self) -> Vec<i64> {
-        self.ids
-    }
-
-    fn append(&mut self, table: &Table, elements: &Vector<'_>, range: Range<usize>) -> Result<()> {
-        let first = self.rows;
-        self.rows += range.len();
-        let nulls = &mut self.nulls;
-        elements
-            .append_ints(range, &mut self.ids, &mut |index| {
-                nulls.push(first + index);
-                Ok(())
-            })
-            .map_err(|fault| ids::row_id_fault(table, fault))
-    }
-
-    /// Ids and NULL rows of a range of the result.
-    fn part(&self, rows: &Range<usize>) -> (&[i64], &[usize]) {
-        if self.nulls.is_empty() {
-            return (&self.ids[rows.clone()], &[]);
-        }
-        let before = |row: usize| self.nulls.partition_point(|&null| null < row);
-        let (from, to) = (before(rows.start), before(rows.end));
-        (&self.ids[rows.start - from..rows.end - to], &self.nulls[from..to])
-    }
 }

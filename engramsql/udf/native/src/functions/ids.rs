@@ -13,6 +13,11 @@ pub const TOKENS: &str = "token ids";
 /// What an argument holds, for error texts.
 pub const HISTORY: &str = "history token ids";
 
+/// What an argument holds, for error texts.
+pub const SLOTS: &str = "slots";
+/// What an argument holds, for error texts.
+pub const KEY_IDS: &str = "the row ids of a key";
+
 fn is_integer(ty: &Type) -> bool {
     matches!(ty, Type::Int(_) | Type::Null | Type::Unresolved)
 }

@@ -22,6 +22,8 @@ mod settings;
 mod stream;
 mod tables;
 mod verify;
+mod views;
+mod wanted;
 mod write;
 
 use crate::error::Result;
@@ -38,10 +40,12 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<scalars::Vectors<scalars::OfRow>>()?;
     registrar.scalar::<scalars::Vectors<scalars::OfRows>>()?;
     registrar.scalar::<decode::Decode>()?;
+    registrar.scalar::<views::Lookup>()?;
 
     registrar.table::<fetch::Fetch>()?;
     registrar.table::<scan::Scan>()?;
     registrar.table::<embeddings::Embeddings>()?;
+    registrar.table::<views::Fetch>()?;
     // The macros that allow optional positional arguments call these; a macro cannot call the function it shadows.
     registrar.table_as::<scan::Scan>(macros::SCAN)?;
     registrar.table_as::<embeddings::Embeddings>(macros::EMBEDDINGS)?;

@@ -1,8 +1,8 @@
 //! What reading costs, what is in memory, and bringing it there.
 
-use super::fetch::Wanted;
 use super::listing::{Cell, Listing};
 use super::tables::Pinned;
+use super::wanted::Wanted;
 use crate::error::{Error, Result};
 use crate::ffi::{Arguments, Column, Columns, OutChunk, Parameter, TableFunction};
 use engram_engine::Table;

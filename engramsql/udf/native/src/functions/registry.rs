@@ -59,6 +59,13 @@ const ENTRIES: &[Entry] = &[
         example: "SELECT engram_decode('\\x3C\\xC0'::BLOB, 'fp8_e4m3', 0.5)",
     },
     Entry {
+        name: "engram_view_lookup",
+        kind: "scalar",
+        signature: "engram_view_lookup(view, key BIGINT[]) -> BIGINT",
+        description: "The slot of a key, the row ids of one token in head order, in a materialised view; the lowest if it has several, NULL if it has none or the key is or holds a NULL.",
+        example: "SELECT engram_view_lookup('corpus', rowids_for_seq('ple', [248044, 42])[1])",
+    },
+    Entry {
         name: "engram_fetch",
         kind: "table",
         signature: "engram_fetch(table, rowids BIGINT[] or BIGINT[][]) -> (ord, token, head, rowid, embedding, row)",
@@ -71,6 +78,13 @@ const ENTRIES: &[Entry] = &[
         signature: "engram_embeddings(table, tokens [, history]) -> (token, token_id, e_t)",
         description: "e_t of every token of a sequence. In a database file write the optional argument as history := [...].",
         example: "SELECT token, e_t FROM engram_embeddings('ple', [248044, 42])",
+    },
+    Entry {
+        name: "engram_view_fetch",
+        kind: "table",
+        signature: "engram_view_fetch(view, slots BIGINT[]) -> (slot, e_t, record)",
+        description: "One row per slot of a materialised view, in the order given, duplicates kept; only selected columns are read. record is what the view stores: rows side by side, or float32 values.",
+        example: "SELECT slot, e_t FROM engram_view_fetch('corpus', [0, 1])",
     },
     Entry {
         name: "engram_scan",

@@ -5,6 +5,7 @@ use crate::ffi::{ScalarArguments, Type, Vector};
 use engram_engine::Table;
 use engram_engine::catalog::{Session, SpecConstants};
 use engram_engine::spec::Spec;
+use engram_engine::view::View;
 use std::sync::Arc;
 
 /// A table that a prepared statement refers to.
@@ -63,7 +64,31 @@ fn same_rowids(a: &Spec, b: &Spec) -> bool {
     SpecConstants::of(a) == SpecConstants::of(b) && special(a) == special(b) && same_map
 }
 
-/// The table argument of a scalar function.
+/// What an argument names.
+pub trait Named: Sized {
+    /// "table" or "view".
+    const WHAT: &'static str;
+    /// What is called `name`, open.
+    fn open(session: &Session, name: &str) -> Result<Arc<Self>>;
+}
+
+impl Named for Table {
+    const WHAT: &'static str = "table";
+
+    fn open(session: &Session, name: &str) -> Result<Arc<Table>> {
+        Ok(session.table(name)?)
+    }
+}
+
+impl Named for View {
+    const WHAT: &'static str = "view";
+
+    fn open(session: &Session, name: &str) -> Result<Arc<View>> {
+        Ok(session.view(name)?)
+    }
+}
+
+/// The table or view argument of a scalar function.
 pub enum TableArgument {
     /// The same for every row.
     Constant(String),
@@ -74,12 +99,21 @@ pub enum TableArgument {
 impl TableArgument {
     /// Looks at argument `index`; a constant name that is unknown fails here.
     pub fn bind(session: &Session, arguments: &ScalarArguments<'_>, index: usize) -> Result<TableArgument> {
+        TableArgument::bind_to::<Table>(session, arguments, index)
+    }
+
+    /// The same for anything that has a name.
+    pub fn bind_to<T: Named>(
+        session: &Session,
+        arguments: &ScalarArguments<'_>,
+        index: usize,
+    ) -> Result<TableArgument> {
         let Some(value) = arguments.constant(index)? else {
             return Ok(TableArgument::PerRow);
         };
-        match value.text("table")? {
+        match value.text(T::WHAT)? {
             Some(name) => {
-                session.table(&name)?;
+                T::open(session, &name)?;
                 Ok(TableArgument::Constant(name))
             }
             // Also what a parameter without a value folds to.
@@ -88,32 +122,37 @@ impl TableArgument {
     }
 
     /// Resolves a constant name for one execution.
-    pub fn resolve(&self, session: &Session) -> Result<Resolver> {
+    pub fn resolve<T: Named>(&self, session: &Session) -> Result<Resolver<T>> {
         let mut resolver = Resolver::default();
         if let TableArgument::Constant(name) = self {
-            resolver.seen.push((name.clone(), session.table(name)?));
+            resolver.seen.push((name.clone(), T::open(session, name)?));
         }
         Ok(resolver)
     }
 }
 
-/// Tables of one execution by name; each is looked up once.
-#[derive(Default)]
-pub struct Resolver {
-    seen: Vec<(String, Arc<Table>)>,
+/// Tables (or views) of one execution by name; each is looked up once.
+pub struct Resolver<T = Table> {
+    seen: Vec<(String, Arc<T>)>,
 }
 
-impl Resolver {
-    /// Number of the table called `name`.
+impl<T> Default for Resolver<T> {
+    fn default() -> Resolver<T> {
+        Resolver { seen: Vec::new() }
+    }
+}
+
+impl<T: Named> Resolver<T> {
+    /// Number of the one called `name`.
     pub fn find(&mut self, session: &Session, name: &str) -> Result<usize> {
         if let Some(found) = self.seen.iter().position(|(seen, _)| seen == name) {
             return Ok(found);
         }
-        self.seen.push((name.to_owned(), session.table(name)?));
+        self.seen.push((name.to_owned(), T::open(session, name)?));
         Ok(self.seen.len() - 1)
     }
 
-    /// Number of the table in row `row` of the argument's vector.
+    /// Number of the one in row `row` of the argument's vector.
     pub fn of_row(
         &mut self,
         session: &Session,
@@ -125,16 +164,16 @@ impl Resolver {
             return Ok(0);
         }
         if names.is_null(row) {
-            return Err(Error::argument("the table name is NULL"));
+            return Err(Error::argument(format!("the {} name is NULL", T::WHAT)));
         }
         if *names.ty() != Type::Text {
-            return Err(Error::argument(format!("table must be text, got {}", names.ty())));
+            return Err(Error::argument(format!("{} must be text, got {}", T::WHAT, names.ty())));
         }
         self.find(session, names.text(row)?)
     }
 
-    /// Table number `index`.
-    pub fn table(&self, index: usize) -> &Arc<Table> {
+    /// Number `index`.
+    pub fn table(&self, index: usize) -> &Arc<T> {
         &self.seen[index].1
     }
 }

@@ -14,8 +14,9 @@ mod shards;
 mod writer;
 
 pub use crate::source::StoreDescription;
+pub use crate::storage::Unfinished;
 pub use error::BuildError;
-pub(crate) use second_reader::SecondReader;
+pub(crate) use second_reader::{OpenFiles, SecondReader};
 pub use writer::StoreWriter;
 
 use crate::catalog::{Held, RegisterOptions, Session, TableEntry};
@@ -41,18 +42,6 @@ pub enum BuildSource {
     Path(PathBuf, RegisterOptions),
     /// A registered table.
     Table(String),
-}
-
-/// What to do about an unfinished build of the same name.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unfinished {
-    /// Say how far it is, and do nothing.
-    #[default]
-    Refuse,
-    /// Go on with it.
-    Resume,
-    /// Remove it and begin anew.
-    Discard,
 }
 
 /// How to build.

@@ -1,8 +1,8 @@
 //! The bit-exact check of a sample of built rows against the source.
 
 use super::error::BuildError;
-use super::second_reader::SecondReader;
-use crate::error::Result;
+use super::second_reader::{OpenFiles, SecondReader};
+use crate::error::{Error, Result};
 use crate::fault;
 use crate::progress::Progress;
 use crate::source::StoreLayout;
@@ -12,6 +12,10 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Threads that read rows.
+const READERS: usize = 8;
 
 /// Compares rows of the store in `directory` with those that the second reader finds in the source of `table`: the first
 /// and last of every shard on both sides, and `rows` more, half of them evenly spread, half of them random.
@@ -23,18 +27,66 @@ pub(super) fn check(
     progress: &Progress,
 ) -> Result<()> {
     fault::io("build.check").map_err(|error| StorageError::io("read", directory, error))?;
-    let mut source = SecondReader::open(table.source(), table.kind(), table.layer(), layout.row_bytes)?;
+    let source = SecondReader::open(table.source(), table.kind(), table.layer(), layout.row_bytes)?;
     if source.rows() != layout.rows {
         let what = format!("it finds {} rows, not {}", source.rows(), layout.rows);
         return Err(BuildError::SecondReader { path: table.source().to_owned(), what }.into());
     }
-    let sample = choose(layout, source.boundaries(), rows, &table.identity());
+    let sample: Vec<u64> = choose(layout, source.boundaries(), rows, &table.identity()).into_iter().collect();
     progress.begin("check", sample.len() as u64 * layout.row_bytes);
-    let mut expected = Vec::new();
+    let failed = AtomicBool::new(false);
+    let compare = |rows: &[u64]| {
+        let answer = compare(&source, layout, directory, rows, progress, &failed);
+        failed.fetch_or(answer.is_err(), Ordering::Relaxed);
+        answer
+    };
+    // Every row is waited for, so the rows of a few threads come as fast as the disk gives them.
+    let mut stretches = sample.chunks(sample.len().div_ceil(READERS).max(1));
+    let first = stretches.next().unwrap_or_default();
+    std::thread::scope(|scope| {
+        let mut answers = Vec::with_capacity(READERS);
+        let mut threads = Vec::with_capacity(READERS);
+        for rows in stretches {
+            let thread = std::thread::Builder::new().name("engramsql-check".to_owned());
+            match thread.spawn_scoped(scope, || compare(rows)) {
+                Ok(thread) => threads.push(thread),
+                // Where the system gives no thread, this one does the work.
+                Err(_) => answers.push(compare(rows)),
+            }
+        }
+        answers.push(compare(first));
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<()>>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        answers.extend(threads.into_iter().map(join));
+        first_failure(answers)
+    })
+}
+
+/// What one of several threads met, rather than that another stopped because of it.
+pub(super) fn first_failure(answers: Vec<Result<()>>) -> Result<()> {
+    let errors = answers.into_iter().filter_map(Result::err);
+    let (stopped, failures): (Vec<Error>, Vec<Error>) = errors.partition(|error| matches!(error, Error::Cancelled));
+    failures.into_iter().chain(stopped).next().map_or(Ok(()), Err)
+}
+
+/// Compares the rows `rows`, which are in order.
+fn compare(
+    source: &SecondReader,
+    layout: StoreLayout,
+    directory: &Path,
+    rows: &[u64],
+    progress: &Progress,
+    failed: &AtomicBool,
+) -> Result<()> {
+    let (mut files, mut expected) = (OpenFiles::default(), Vec::new());
     let mut built = vec![0; layout.row_bytes as usize];
     let mut open: Option<(u64, File)> = None;
-    for row in sample {
-        source.read(row, &mut expected)?;
+    for &row in rows {
+        if failed.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        source.read(row, &mut files, &mut expected)?;
         let shard = row / layout.rows_per_shard;
         let path = directory.join(StoreLayout::file_name(shard));
         let io = |error| StorageError::io("read", &path, error);

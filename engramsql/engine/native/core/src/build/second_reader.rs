@@ -27,14 +27,16 @@ struct Piece {
 struct Part {
     width: u64,
     pieces: Vec<Piece>,
-    /// The piece read last and its file: rows are asked for in order, and files are many.
-    open: Option<(usize, File)>,
 }
 
 /// The rows of a source.
 pub(crate) struct SecondReader {
     parts: Vec<Part>,
 }
+
+/// Per part, the piece read last and its file: rows are asked for in order, and files are many.
+#[derive(Default)]
+pub(crate) struct OpenFiles(Vec<Option<(usize, File)>>);
 
 type Result<T> = std::result::Result<T, BuildError>;
 
@@ -73,9 +75,10 @@ impl SecondReader {
     }
 
     /// The bytes of row `row`.
-    pub(crate) fn read(&mut self, row: u64, out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn read(&self, row: u64, files: &mut OpenFiles, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
-        self.parts.iter_mut().try_for_each(|part| part.read(row, out))
+        files.0.resize_with(self.parts.len(), || None);
+        self.parts.iter().zip(&mut files.0).try_for_each(|(part, open)| part.read(row, open, out))
     }
 }
 
@@ -91,20 +94,20 @@ impl Part {
         }
     }
 
-    fn read(&mut self, row: u64, out: &mut Vec<u8>) -> Result<()> {
-        let index = self.pieces.iter().position(|piece| row - piece.first_row.min(row) < piece.rows);
-        let Some((index, piece)) = index.map(|index| (index, &self.pieces[index])) else {
+    fn read(&self, row: u64, open: &mut Option<(usize, File)>, out: &mut Vec<u8>) -> Result<()> {
+        let index = self.pieces.partition_point(|piece| piece.first_row <= row).saturating_sub(1);
+        let Some(piece) = self.pieces.get(index) else {
             return Err(refuse(Path::new("."), format!("there is no row {row}")));
         };
         let io = |error| refuse(&piece.file, error);
-        let file = match self.open.take() {
-            Some((open, file)) if open == index => file,
+        let file = match open.take() {
+            Some((of, file)) if of == index => file,
             _ => File::open(&piece.file).map_err(io)?,
         };
         let at = out.len();
         out.resize(at + self.width as usize, 0);
         file.read_exact_at(&mut out[at..], piece.offset + (row - piece.first_row) * self.width).map_err(io)?;
-        self.open = Some((index, file));
+        *open = Some((index, file));
         Ok(())
     }
 }
@@ -125,7 +128,7 @@ fn row_files(path: &Path, row_bytes: u64) -> Result<Part> {
     let manifest: Option<Value> = manifest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let said = |name: &str| manifest.as_ref()?.get("layout")?.get(name)?.as_u64();
     let mut left = said("total_rows");
-    let mut part = Part { width: row_bytes, pieces: Vec::new(), open: None };
+    let mut part = Part { width: row_bytes, pieces: Vec::new() };
     for file in files.into_values() {
         let bytes = std::fs::metadata(&file).map_err(|error| refuse(&file, error))?.len();
         // A padded file ends where the manifest says that its rows end.
@@ -249,7 +252,7 @@ impl Tensors {
     }
 
     fn part(&mut self, names: &[String]) -> Result<Part> {
-        let mut part = Part { width: 0, pieces: Vec::new(), open: None };
+        let mut part = Part { width: 0, pieces: Vec::new() };
         for name in names {
             let Rows { file, offset, rows, width, .. } = self.rows(name)?;
             if rows > 0 && part.width != 0 && part.width != width {

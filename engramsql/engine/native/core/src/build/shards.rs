@@ -1,6 +1,7 @@
 //! The shards of a store: written whole, one by one, each done once its checksums are there.
 
 use super::directory::WorkingDirectory;
+use super::sample::first_failure;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::progress::Progress;
@@ -85,10 +86,7 @@ pub(super) fn build(
         answers.extend(
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
         );
-        // Whoever stopped because another failed has nothing to tell.
-        let (stopped, failures): (Vec<Error>, Vec<Error>) =
-            answers.into_iter().filter_map(Result::err).partition(|error| matches!(error, Error::Cancelled));
-        failures.into_iter().chain(stopped).next().map_or(Ok(()), Err)
+        first_failure(answers)
     })
 }
 

@@ -3,7 +3,7 @@
 use super::finding::{Finding, Report};
 use super::random::Random;
 use super::state::Resumable;
-use crate::build::SecondReader;
+use crate::build::{OpenFiles, SecondReader};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::source::{Extent, Layout};
@@ -15,7 +15,7 @@ const SAMPLE: u64 = 64;
 /// Reads some rows of every shard through the table and by the second reader, which shares nothing with it.
 pub(super) fn sample(table: &Table, progress: &Progress, report: &mut Report<'_>) -> Result<()> {
     let second = SecondReader::open(table.source(), table.kind(), table.layer(), table.row_bytes() as u64);
-    let mut second = match second {
+    let second = match second {
         Ok(second) if second.rows() == table.rows() => second,
         Ok(second) => {
             let detail = "the second reader finds another number of rows";
@@ -31,21 +31,21 @@ pub(super) fn sample(table: &Table, progress: &Progress, report: &mut Report<'_>
     for shard in shards(table.layout()) {
         progress.check()?;
         let rows = random.sample(shard.rows, SAMPLE).into_iter().map(|row| shard.first_row + row).collect();
-        report.add(compare(table, &mut second, shard.shard, rows));
+        report.add(compare(table, &second, shard.shard, rows));
     }
     Ok(())
 }
 
 /// Compares `rows`, which are of shard `shard`, by both readers.
-fn compare(table: &Table, second: &mut SecondReader, shard: u32, rows: Vec<u64>) -> Finding {
+fn compare(table: &Table, second: &SecondReader, shard: u32, rows: Vec<u64>) -> Finding {
     let ids: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
     let mut found = vec![0; ids.len() * table.row_bytes()];
     if let Err(error) = table.fetch_into(&ids, &mut found) {
         return Finding::bad("rows", Some(shard), error.to_string());
     }
-    let mut expected = Vec::new();
+    let (mut files, mut expected) = (OpenFiles::default(), Vec::new());
     for (&row, found) in rows.iter().zip(found.chunks_exact(table.row_bytes())) {
-        if let Err(error) = second.read(row, &mut expected) {
+        if let Err(error) = second.read(row, &mut files, &mut expected) {
             return Finding::bad("rows", Some(shard), format!("row {row}: {error}"));
         }
         if let Some(byte) = expected.iter().zip(found).position(|(expected, found)| expected != found) {

@@ -15,31 +15,31 @@ impl Table {
     pub fn e_t_into(&self, rowids: &[i64], out: &mut [f32]) -> Result<()> {
         let (decoder, dim) = self.decoder()?;
         let views = |view: &View, slots: &[i64], at: &[usize], out: &mut [f32]| view.e_t_scattered(slots, at, out);
-        let Some(rest) = self.from_views(rowids, dim, out, views)? else { return self.vectors_into(rowids, out) };
+        let Some(rest) = self.read_views(rowids, dim, out, views)? else { return self.vectors_into(rowids, out) };
         let value_bytes = decoder.format().value_bytes(dim);
         let decode = |_: &mut Vec<f32>, row: Row<'_>, out: &mut [f32]| {
             let (values, scales) = split_row(row, value_bytes);
             decoder.decode(values, scales, out);
         };
-        self.from_rows(rowids, &rest, dim, decode, out)
+        self.read_rows(rowids, &rest, dim, decode, out)
     }
 
     /// The same rounded once to bfloat16, as bit patterns.
     pub fn e_t_bf16_into(&self, rowids: &[i64], out: &mut [u16]) -> Result<()> {
         let (decoder, dim) = self.decoder()?;
         let views = |view: &View, slots: &[i64], at: &[usize], out: &mut [u16]| view.e_t_bf16_scattered(slots, at, out);
-        let Some(rest) = self.from_views(rowids, dim, out, views)? else { return self.vectors_bf16_into(rowids, out) };
+        let Some(rest) = self.read_views(rowids, dim, out, views)? else { return self.vectors_bf16_into(rowids, out) };
         let value_bytes = decoder.format().value_bytes(dim);
         let decode = |scratch: &mut Vec<f32>, row: Row<'_>, out: &mut [u16]| {
             let (values, scales) = split_row(row, value_bytes);
             scratch.resize(dim, 0.0);
             decoder.decode_bf16(values, scales, scratch, out);
         };
-        self.from_rows(rowids, &rest, dim, decode, out)
+        self.read_rows(rowids, &rest, dim, decode, out)
     }
 
     /// Reads what the views hold; the tokens that are left, or `None` if all are.
-    fn from_views<T>(
+    fn read_views<T>(
         &self,
         rowids: &[i64],
         dim: usize,
@@ -96,7 +96,7 @@ impl Table {
     }
 
     /// Reads the rows of `tokens`, which ascend, to their places in `out`.
-    fn from_rows<T: Send>(
+    fn read_rows<T: Send>(
         &self,
         rowids: &[i64],
         tokens: &[usize],

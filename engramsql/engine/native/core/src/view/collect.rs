@@ -151,7 +151,7 @@ impl Collector {
         };
         match (order, limit) {
             (Order::Key, None) => {
-                while let Some((key, _, count)) = chosen.next(bytes)? {
+                while let Some(Found { key, count, .. }) = chosen.next(bytes)? {
                     write(key, &mut scratch)?;
                     collected.slots += 1;
                     collected.covered += count;
@@ -161,7 +161,7 @@ impl Collector {
                 // By position or by key; a key has one position only.
                 let front = if order == Order::Access { 8 } else { 0 };
                 let mut ordered = sorter(front + bytes);
-                while let Some((key, position, count)) = chosen.next(bytes)? {
+                while let Some(Found { key, position, count }) = chosen.next(bytes)? {
                     scratch.clear();
                     scratch.extend_from_slice(&position[..front]);
                     scratch.extend_from_slice(key);
@@ -192,19 +192,33 @@ enum Chosen {
 }
 
 impl Chosen {
-    /// The next key of `bytes` bytes, its first position and its count.
-    fn next(&mut self, bytes: usize) -> Result<Option<(&[u8], &[u8], u64)>> {
+    /// The next key, of `bytes` bytes.
+    fn next(&mut self, bytes: usize) -> Result<Option<Found<'_>>> {
         Ok(match self {
-            Chosen::All(found) => {
-                found.next()?.map(|record| (&record[..bytes], &record[bytes..bytes + 8], number(&record[bytes + 8..])))
-            }
+            Chosen::All(found) => found.next()?.map(|record| Found {
+                key: &record[..bytes],
+                position: &record[bytes..bytes + 8],
+                count: number(&record[bytes + 8..]),
+            }),
             Chosen::First(_, 0) => None,
             Chosen::First(by_count, left) => {
                 *left -= 1;
-                by_count.next()?.map(|record| (&record[8..8 + bytes], &record[8 + bytes..], u64::MAX - number(record)))
+                by_count.next()?.map(|record| Found {
+                    key: &record[8..8 + bytes],
+                    position: &record[8 + bytes..],
+                    count: u64::MAX - number(record),
+                })
             }
         })
     }
+}
+
+/// A distinct key, sortable, and what is known of it.
+struct Found<'a> {
+    key: &'a [u8],
+    /// Where it appeared first, sortable.
+    position: &'a [u8],
+    count: u64,
 }
 
 fn check_starts(tokens: usize, starts: &[usize]) -> Result<(), ViewError> {

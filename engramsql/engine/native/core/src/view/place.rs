@@ -11,9 +11,6 @@ use crate::storage::{
 };
 use std::path::{Path, PathBuf};
 
-/// The folder of all views in a database directory.
-const FOLDER: &str = "views";
-
 /// A directory that this process alone writes to.
 pub(super) struct Place {
     directory: PathBuf,
@@ -34,8 +31,9 @@ impl Place {
         asked: Plan,
         unfinished: Unfinished,
     ) -> Result<(Place, Plan)> {
-        let folder = home.join(FOLDER);
-        let directory = folder.join(format!(".{name}.building"));
+        let first = session.first_directory(Held::View, name)?;
+        let folder = first.parent().unwrap_or(home);
+        let directory = folder.join(format!(".{}.building", first.file_name().unwrap_or_default().to_string_lossy()));
         std::fs::create_dir_all(&directory).map_err(|error| StorageError::io("create", &directory, error))?;
         let lock = DirectoryLock::take(&directory)?;
         let mut place = Place { directory, lock: Some(lock), forget: false, named: false };
@@ -59,7 +57,7 @@ impl Place {
         place.forget = true;
         fault::io("view.plan").map_err(|error| StorageError::io("write", &place.directory, error))?;
         asked.publish(&place.directory)?;
-        sync_directory(&folder)?;
+        sync_directory(folder)?;
         Ok((place, asked))
     }
 
