@@ -21,6 +21,7 @@ pub use error::VerifyError;
 pub use finding::{Finding, Level};
 
 use crate::catalog::{CatalogError, Session, TableEntry, ViewEntry};
+use crate::clock::now;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use finding::Report;
@@ -72,9 +73,7 @@ pub fn verify(
 
 /// Remembers that `name` is good now.
 fn mark(session: &Session, name: &str) -> Result<()> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.map_or(0, |since| since.as_micros() as i64);
-    match session.mark_verified(name, now) {
+    match session.mark_verified(name, now()) {
         // Dropped meanwhile: there is nothing to remember it of.
         Err(Error::Catalog(CatalogError::UnknownTable { .. } | CatalogError::UnknownView { .. })) => Ok(()),
         answer => answer,

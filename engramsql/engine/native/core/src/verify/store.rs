@@ -7,6 +7,7 @@ use super::state::Resumable;
 use crate::catalog::Session;
 use crate::error::Result;
 use crate::progress::Progress;
+use crate::source::StoreLayout;
 use crate::spec::TokenMap;
 use crate::storage::checksum::Checksums;
 use crate::storage::seal;
@@ -133,7 +134,7 @@ impl Store<'_> {
     }
 
     fn shard(&self, shard: u32) -> PathBuf {
-        self.directory.join(format!("shard_{shard:03}.bin"))
+        self.directory.join(StoreLayout::file_name(shard.into()))
     }
 
     /// What the manifest says, if it proves itself, and its digest.

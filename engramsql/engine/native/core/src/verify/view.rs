@@ -10,6 +10,7 @@ use crate::catalog::{Session, ViewEntry};
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::slot_index::IndexManifest;
+use crate::source::StoreLayout;
 use crate::storage::checksum::Checksums;
 use crate::storage::seal;
 use crate::table::Table;
@@ -175,7 +176,7 @@ fn own_files<'a>(
     let bad = report.bad();
     let mut files = Vec::with_capacity(checksums.files.len());
     for (shard, sums) in (0u32..).zip(shards) {
-        let own = directory.join(format!("shard_{shard:03}.bin"));
+        let own = directory.join(StoreLayout::file_name(shard.into()));
         let path = described.and_then(|described| described.records.clone()).unwrap_or(own);
         // A file of others may go on after its last record.
         if let Some(described) = described.filter(|d| d.records.is_none() && d.bytes_of(shard.into()) != sums.bytes) {

@@ -5,22 +5,23 @@
 
 use super::collect::{Collected, Collector};
 use super::error::ViewError;
-use super::manifest::{CHECKSUMS, INDEX, KEYS, Manifest, sums_name};
+use super::manifest::{CHECKSUMS, INDEX, KEYS, Manifest};
 use super::options::{Order, ViewOptions};
 use super::place::Place;
 use super::plan::{self, Plan, PlanKeys, PlanTable};
 use super::records::Records;
 use crate::catalog::{CatalogError, Session, ViewEntry};
+use crate::clock::now;
 use crate::error::Result;
 use crate::fault;
 use crate::progress::Progress;
 use crate::slot_index::{KeyShape, Keys, SlotIndex};
+use crate::source::{MOST_SHARDS, StoreLayout};
 use crate::storage::checksum::{Checksums, FileSums};
 use crate::storage::{OrderedWriter, StorageError, remove_file, sync_directory};
 use crate::table::Table;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Memory that sorting an index never needs more of.
 const INDEX_MEMORY: u64 = 16 << 20;
@@ -78,8 +79,7 @@ impl ViewBuilder {
             dim: table.dim(),
             key_bytes: shape.key_bytes(),
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
-        let asked = Plan::new(name, of, &options, now)?;
+        let asked = Plan::new(name, of, &options, now())?;
         let (place, plan) = Place::take(session, &home, name, asked, options.unfinished)?;
         Ok(ViewBuilder { name: name.to_owned(), home, table, shape, options, plan, place, source: Source::None })
     }
@@ -194,6 +194,12 @@ impl ViewBuilder {
         if keys.slots == 0 {
             return Err(empty(&self.name, "no token and no key was given").into());
         }
+        let shards = keys.slots.div_ceil(self.plan.slots_per_shard(keys.slots));
+        if shards > MOST_SHARDS {
+            let reason =
+                format!("it would have {shards} shards, and has at most {MOST_SHARDS}; give larger shard_bytes");
+            return Err(self.refused(&reason).into());
+        }
         let sums = out.finish()?;
         fault::io("view.keys").map_err(|error| StorageError::io("write", &path, error))?;
         Checksums { files: vec![sums] }.publish(&self.place.directory().join(KEYS_SUMS))?;
@@ -248,7 +254,7 @@ impl ViewBuilder {
         let directory = self.place.directory().to_owned();
         // From here on the manifest says all that the plan did.
         let shards = manifest.shards();
-        for name in (0..shards).map(sums_name).chain([KEYS_SUMS.to_owned(), plan::FILE.to_owned()]) {
+        for name in (0..shards).map(StoreLayout::sums_name).chain([KEYS_SUMS.to_owned(), plan::FILE.to_owned()]) {
             remove_file(&directory.join(name))?;
         }
         sync_directory(&directory)?;

@@ -2,7 +2,7 @@
 
 use super::options::{Form, Order};
 use super::plan::{self, Plan, PlanKeys, PlanOptions, object};
-use crate::source::{Extent, FileStamp, Layout, Part};
+use crate::source::{Extent, FileStamp, Layout, Part, StoreLayout};
 use crate::storage::checksum::BLOCK_BYTES;
 use crate::storage::{StorageError, seal};
 use serde::{Deserialize, Serialize};
@@ -196,7 +196,7 @@ impl Manifest {
         for shard in 0..shards {
             let path = match &self.view.records {
                 Some(path) => PathBuf::from(path),
-                None => directory.join(shard_name(shard)),
+                None => directory.join(StoreLayout::file_name(shard)),
             };
             let stamp = FileStamp::of(&path).map_err(|error| StorageError::io("open", &path, error))?;
             let first_row = shard * rows_per_shard;
@@ -212,14 +212,4 @@ impl Manifest {
         }
         Ok(Layout { files, rows: total_rows, parts: vec![Part::new(width as usize, extents)] })
     }
-}
-
-/// Name of the file of shard `shard`.
-pub(super) fn shard_name(shard: u64) -> String {
-    format!("shard_{shard:03}.bin")
-}
-
-/// Name of the checksums of a finished shard while others are written.
-pub(super) fn sums_name(shard: u64) -> String {
-    format!("shard_{shard:03}.sums")
 }

@@ -92,6 +92,9 @@ impl Plan {
             let path = path.to_str().ok_or_else(|| refused("the path of the record file is not valid Unicode"))?;
             (slot_bytes, records) = (file.slot_bytes, Some(path.to_owned()));
         }
+        if options.shard_bytes == 0 {
+            return Err(refused("shard_bytes cannot be 0: a shard has at least one record"));
+        }
         if options.top == Some(0) || options.budget.is_some_and(|budget| budget < record_bytes) {
             let reason = format!("top and budget leave room for no record of {record_bytes} bytes");
             return Err(ViewError::Empty { name: name.to_owned(), reason });
@@ -108,7 +111,7 @@ impl Plan {
             form: options.form.name().to_owned(),
             order: options.order.name().to_owned(),
             records,
-            options: PlanOptions { top: options.top, budget: options.budget, shard_bytes: options.shard_bytes.max(1) },
+            options: PlanOptions { top: options.top, budget: options.budget, shard_bytes: options.shard_bytes },
             built_at: now,
             keys: None,
         })
