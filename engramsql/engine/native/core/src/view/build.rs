@@ -5,7 +5,7 @@
 
 use super::collect::{Collected, Collector};
 use super::error::ViewError;
-use super::manifest::{CHECKSUMS, INDEX, KEYS, Manifest};
+use super::manifest::{CHECKSUMS, INDEX, KEYS, Manifest, modified_at};
 use super::options::{Order, ViewOptions};
 use super::place::Place;
 use super::plan::{self, Plan, PlanKeys, PlanTable};
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::fault;
 use crate::progress::Progress;
 use crate::slot_index::{KeyShape, Keys, SlotIndex};
-use crate::source::{MOST_SHARDS, StoreLayout};
+use crate::source::{FileStamp, MOST_SHARDS, StoreLayout};
 use crate::storage::checksum::{Checksums, FileSums};
 use crate::storage::{OrderedWriter, StorageError, remove_file, sync_directory};
 use crate::table::Table;
@@ -213,8 +213,11 @@ impl ViewBuilder {
     }
 
     /// Completes the records; the checksums of all files but the index's.
-    fn complete_records(&self, keys: PlanKeys, progress: &Progress) -> Result<Vec<FileSums>> {
+    fn complete_records(&mut self, keys: PlanKeys, progress: &Progress) -> Result<Vec<FileSums>> {
         let directory = self.place.directory();
+        let outside = self.plan.records.as_ref().map(PathBuf::from);
+        let stamp_of = |path: &PathBuf| FileStamp::of(path).map_err(|error| StorageError::io("read", path, error));
+        let before = outside.as_ref().map(stamp_of).transpose()?;
         let sums_path = directory.join(KEYS_SUMS);
         let (mut of_keys, _) = Checksums::read(&sums_path)?;
         let of_keys = of_keys.files.pop().filter(|sums| sums.bytes == keys.slots * self.shape.bytes() as u64);
@@ -231,6 +234,12 @@ impl ViewBuilder {
         let mut sums = records.complete()?;
         // In place sources carry no digest; what tells them from others must have stayed the same while they were read.
         self.table.check_files()?;
+        if let (Some(path), Some(before)) = (&outside, before) {
+            if let Some(change) = before.change(FileStamp::of(path)) {
+                return Err(StorageError::damaged(path, format!("it {change} while it was compared")).into());
+            }
+            self.plan.records_modified = Some(modified_at(&before));
+        }
         sums.push(of_keys);
         Ok(sums)
     }

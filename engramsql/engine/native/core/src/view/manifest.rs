@@ -54,6 +54,8 @@ pub(super) struct Described {
     pub(super) tokens: Option<u64>,
     pub(super) covered: Option<u64>,
     pub(super) records: Option<String>,
+    #[serde(default)]
+    records_modified: Option<i64>,
     options: PlanOptions,
     pub(super) checksums: ChecksumFile,
     pub(super) built_at: i64,
@@ -96,6 +98,7 @@ impl Manifest {
                 tokens: keys.tokens,
                 covered: keys.covered,
                 records: plan.records.clone(),
+                records_modified: plan.records_modified,
                 options: plan.options.clone(),
                 checksums: ChecksumFile {
                     file: CHECKSUMS.to_owned(),
@@ -173,6 +176,7 @@ impl Manifest {
             form: view.form,
             order: view.order,
             records: view.records,
+            records_modified: view.records_modified,
             options: view.options,
             built_at: view.built_at,
             keys: Some(PlanKeys { slots: view.slots, tokens: view.tokens, covered: view.covered }),
@@ -199,6 +203,11 @@ impl Manifest {
                 None => directory.join(StoreLayout::file_name(shard)),
             };
             let stamp = FileStamp::of(&path).map_err(|error| StorageError::io("open", &path, error))?;
+            // What others wrote there since was never compared with the rows.
+            if self.view.records.is_some() && self.view.records_modified != Some(modified_at(&stamp)) {
+                let what = "it was written to since the view was built; build the view again";
+                return Err(StorageError::damaged(&path, what));
+            }
             let first_row = shard * rows_per_shard;
             let rows = rows_per_shard.min(total_rows - first_row);
             let (found, expected) = (stamp.bytes(), rows * width);
@@ -212,4 +221,10 @@ impl Manifest {
         }
         Ok(Layout { files, rows: total_rows, parts: vec![Part::new(width as usize, extents)] })
     }
+}
+
+/// When a file was last written, in nanoseconds since the Unix epoch.
+pub(super) fn modified_at(stamp: &FileStamp) -> i64 {
+    let (seconds, nanoseconds) = stamp.modified();
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }

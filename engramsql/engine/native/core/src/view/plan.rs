@@ -30,6 +30,9 @@ pub(super) struct Plan {
     pub(super) order: String,
     /// The file that holds the records, if somebody else wrote them.
     pub(super) records: Option<String>,
+    /// When that file was last written (nanoseconds since the Unix epoch), once its records were compared.
+    #[serde(default)]
+    pub(super) records_modified: Option<i64>,
     pub(super) options: PlanOptions,
     pub(super) built_at: i64,
     /// Once the keys are complete and on the disk.
@@ -111,6 +114,7 @@ impl Plan {
             form: options.form.name().to_owned(),
             order: options.order.name().to_owned(),
             records,
+            records_modified: None,
             options: PlanOptions { top: options.top, budget: options.budget, shard_bytes: options.shard_bytes },
             built_at: now,
             keys: None,
