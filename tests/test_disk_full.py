@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkpoints import make_store
 
 import engramsql
 from engramsql.errors import StorageError
