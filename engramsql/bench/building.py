@@ -45,9 +45,8 @@ def run(target: Target, repeats: int, directory: Path) -> Section:
 
         def child(action: str) -> float:
             progress(f"build: {action}")
-            answer = _child(
-                {"action": action, "database": str(database), "source": target.database, "name": target.name}
-            )
+            question = {"action": action, "database": str(database), "source": target.database, "name": target.name}
+            answer = ask("building_child", question, f"the {action}")
             peaks[action].append(answer["peak_bytes"])
             seconds: float = answer["seconds"]
             return seconds

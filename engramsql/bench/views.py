@@ -77,7 +77,7 @@ def _measure(section: Section, database: Path, name: str, view_name: str, repeat
     section.notes.append(f"{heads} rows of {row_bytes} bytes, {view.slots} records of {view.record_bytes} bytes")
     del table, view, session
     refuse_holes(source)
-    files = [*{part["file"] for part in source}, *records]
+    files = [*(str(part["file"]) for part in source), *records]
     for tokens in TOKENS:
         kinds = {
             "record": Result(f"record by slot, {plural(tokens, 'token')}", "engramsql", "token", tokens),
