@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: the database opens, shows the old state or the new one, and resume ends in the same bytes."""
+"""SIGKILL at random moments: the database opens in the old state or the new one, and resume ends in the same bytes."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engramsql.bench.child import ask
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, refuse_holes
 from engramsql.bench.progress import progress
 from engramsql.engine import Probe, Session
