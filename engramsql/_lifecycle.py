@@ -297,8 +297,8 @@ class Lifecycle(ABC):
 
         Args:
             name: Name of a table or view, or path of a store.
-            level: ``"headers"``: manifests, files and sizes. ``"sample"``: also blocks and rows here and there.
-                ``"full"``: every byte, against checksums and, where the source is there, against a second reader.
+            level: ``"headers"``: manifests, files, sizes, and three blocks of each file that has checksums.
+                ``"sample"``: also some more blocks, and some rows by two readers. ``"full"``: every byte.
             against: Compare every row with this table or path instead.
             resume: Go on where a full verification was stopped.
             progress: Called with the stage, bytes done and bytes to do.

@@ -1,4 +1,4 @@
-"""``engramsql check``: can everything in a database be used? Headers, manifests and sizes; no rows."""
+"""``engramsql check``: can everything in a database be used? Headers, manifests and sizes; next to no rows."""
 
 from __future__ import annotations
 

@@ -335,7 +335,7 @@ COMMANDS = {
     "view": ("materialise the records of a corpus; exchange views with engramdb-python", lifecycle.view),
     "index": ("build the index from keys to records of a view", lifecycle.index),
     "verify": ("prove that a table or view is what it was, or equals another", lifecycle.verify),
-    "check": ("look at headers, sizes, and missing or stray files; read no rows", lifecycle.check),
+    "check": ("look at headers, manifests, sizes, and missing or stray files", lifecycle.check),
     "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),
     "warm": ("read a table into the page cache of the system", _build_warm),
     "extension-path": ("print the path of the DuckDB extension", _build_extension_path),

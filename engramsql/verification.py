@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["LEVELS", "Verification", "difference_table", "finding_table"]
 
 LEVELS = {
-    "headers": "manifests, files and sizes; no rows",
-    "sample": "the same, and blocks and rows here and there",
-    "full": "every byte, against its checksums and, where the source is there, against a second reader",
+    "headers": "manifests, files, sizes, and three blocks of each file that has checksums",
+    "sample": "the same, some more blocks, and some rows by two readers",
+    "full": "every byte, and some rows by two readers",
 }
 
 

@@ -29,10 +29,10 @@ PEER = GOLDEN / "peer_store"
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     """A database with the golden checkpoint as ``ple`` and a built table ``t`` of 30 rows in 3 shards."""
-    make_store(tmp_path / "s", rows=10, width=8)
+    make_store(tmp_path / "s", rows=10, width=8, manifest=True)
     with engramsql.connect(tmp_path / "db") as db:
         db.register("ple", CHECKPOINT)
-        db.build("t", tmp_path / "s", width=8, shard_size=80)
+        db.build("t", tmp_path / "s", shard_size=80)
     return tmp_path / "db"
 
 

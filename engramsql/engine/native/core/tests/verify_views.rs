@@ -14,7 +14,7 @@ use engram_engine::{Error, Progress};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
-use view_support::{Random, build, corpus, database, directory, golden};
+use view_support::{Random, build, corpus, database, directory, golden, reference};
 
 fn run(session: &Session, name: &str, level: Level) -> (bool, Vec<Finding>) {
     let mut findings = Vec::new();
@@ -30,7 +30,15 @@ fn bad(session: &Session, name: &str, level: Level) -> Vec<Finding> {
 /// A view `v` of table `t`, with some shards.
 fn view(session: &Session, options: ViewOptions) -> ViewEntry {
     let vocabulary = session.table("t").unwrap().spec().unwrap().vocab_size();
-    let options = ViewOptions { shard_bytes: 30_000, ..options };
+    // Three shards and a short one.
+    let keys = reference(&session.table("t").unwrap(), &corpus(1, 30, vocabulary)).len() as u64;
+    let head = match options.form {
+        Form::Rows => session.table("t").unwrap().row_bytes(),
+        Form::Float32 => 4 * session.table("t").unwrap().dim().unwrap(),
+    };
+    let record = (session.table("t").unwrap().spec().unwrap().heads() * head) as u64;
+    let slots = options.top.map_or(keys, |top| top.min(keys));
+    let options = ViewOptions { shard_bytes: slots / 3 * record, ..options };
     build(session, "v", "t", &corpus(1, 30, vocabulary), options).unwrap()
 }
 
@@ -65,7 +73,7 @@ fn a_good_view_is_good_at_every_level_and_marked_once_all_of_it_was_read() {
         let shards = session.view("v").unwrap().layout().files.clone();
         let records: Vec<u8> = shards.iter().flat_map(|(path, _)| std::fs::read(path).unwrap()).collect();
         let path = home.path().join("records.bin");
-        std::fs::write(&path, &[&records[..], b"tail"].concat()).unwrap();
+        std::fs::write(&path, [&records[..], b"tail"].concat()).unwrap();
         let slot_bytes = entry.record_bytes;
         let records = Some(RecordFile { path: path.clone(), slot_bytes });
         let options = ViewOptions { form, order, records, ..ViewOptions::default() };
@@ -91,7 +99,7 @@ fn every_flipped_bit_is_found_and_named_by_its_file() {
     let mut damage = |path: &Path, level: Level, check: &str, shard: Option<u32>| {
         let name = path.file_name().unwrap().to_str().unwrap();
         let bits = std::fs::metadata(path).unwrap().len() * 8;
-        for _ in 0..40 {
+        for _ in 0..10 {
             let bit = random.below(bits) as usize;
             flip(path, bit);
             let found = bad(&session, "v", level);
@@ -151,7 +159,8 @@ fn seal_anew(session: &Session, entry: &ViewEntry, keys: &Path) {
 fn records_and_entries_that_were_written_wrong_are_named_by_slot() {
     let home = directory();
     let session = database(home.path(), "ckpt_qwen4_exp_fp8");
-    let entry = view(&session, ViewOptions::default());
+    // As many as a sample has, so that it sees all of them.
+    let entry = view(&session, ViewOptions { top: Some(900), ..ViewOptions::default() });
     let keys = entry.directory.join("keys.bin");
     // A record of the second shard, at its last byte; sums and seals are right.
     let in_first = session.view("v").unwrap().layout().parts[0].extents()[1].first_row;

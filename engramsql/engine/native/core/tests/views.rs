@@ -240,7 +240,7 @@ fn views_of_the_peer_are_read_where_they_lie() {
     let text = std::fs::read_to_string(golden("peer_store/keys.txt")).unwrap();
     let keys: Vec<i64> = text.lines().map(|line| line.trim().parse().unwrap()).collect();
     for (file, slot_bytes, slots) in [("view.bin", 2560, 24), ("view4k.bin", 4096, 4)] {
-        let path = golden("peer_store").join(file).canonicalize().unwrap();
+        let path = golden("peer_store").join(file);
         let records = Some(RecordFile { path: path.clone(), slot_bytes });
         let name = file.trim_end_matches(".bin");
         let options = ViewOptions { heads: Some(16), records, ..ViewOptions::default() };

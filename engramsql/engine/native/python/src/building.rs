@@ -38,9 +38,8 @@ pub fn build(
     options: &BuildOptions,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<TableEntry>> {
-    let entries = running::run(py, progress, |progress| {
-        engram_engine::build::build(session, name, source, options, progress)
-    })?;
+    let entries =
+        running::run(py, progress, |progress| engram_engine::build::build(session, name, source, options, progress))?;
     Ok(entries.into_iter().map(TableEntry::from).collect())
 }
 

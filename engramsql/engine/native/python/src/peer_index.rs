@@ -30,9 +30,8 @@ pub fn options(
         // What engramdb's own builders choose.
         None if version == 1 => PeerHash::Blake2b,
         None => PeerHash::Fnv1a64,
-        Some(name) => PeerHash::from_name(name).ok_or_else(|| {
-            errors::argument(py, format!("hash must be 'fnv1a-64' or 'blake2b', got '{name}'"))
-        })?,
+        Some(name) => PeerHash::from_name(name)
+            .ok_or_else(|| errors::argument(py, format!("hash must be 'fnv1a-64' or 'blake2b', got '{name}'")))?,
     };
     let memory = memory.map_or(Ok(MEMORY), |memory| size(py, memory))?;
     Ok(PeerOptions { version, hash, heads, num_buckets: buckets.unwrap_or(DEFAULT_BUCKETS), expected, memory })

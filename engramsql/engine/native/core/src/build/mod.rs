@@ -63,7 +63,8 @@ impl Default for BuildOptions {
     fn default() -> BuildOptions {
         BuildOptions {
             shard_bytes: 1 << 30,
-            jobs: 1,
+            // One shard is synced while another is copied; more gain nothing.
+            jobs: 2,
             unfinished: Unfinished::Refuse,
             replace: false,
             sample_rows: 4096,

@@ -169,7 +169,8 @@ pub(super) fn check_blocks(
         }
         // A panic in a worker goes on here.
         threads.into_iter().for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        answer
+        // Also where everything was read by the time somebody wanted the end: what was found good is kept.
+        answer.and_then(|()| progress.check())
     })
 }
 

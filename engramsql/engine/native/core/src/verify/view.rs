@@ -82,7 +82,7 @@ pub(super) fn check(
     let described = manifest(entry, report);
     let expected = described.as_ref().map(|described| described.checksums.as_str());
     let checksums = read_checksums(directory, CHECKSUMS, ("manifest", MANIFEST), expected, report);
-    let index = index_manifest(directory, expected, report);
+    let index = index_manifest(entry, expected, report);
     let index_sums = index.as_ref().and_then(|index| {
         let by = ("index", INDEX_MANIFEST);
         read_checksums(&directory.join(INDEX), &index.checksums.file, by, Some(&index.checksums.blake3), report)
@@ -133,13 +133,16 @@ fn manifest(entry: &ViewEntry, report: &mut Report<'_>) -> Option<Described> {
 }
 
 /// What the index says of itself, if it proves itself.
-fn index_manifest(directory: &Path, checksums: Option<&str>, report: &mut Report<'_>) -> Option<IndexManifest> {
-    if !directory.join(INDEX).join(INDEX_MANIFEST).exists() {
-        let detail = "there is no slot index, so nothing can be looked up; build it with: engramsql index build";
+fn index_manifest(entry: &ViewEntry, checksums: Option<&str>, report: &mut Report<'_>) -> Option<IndexManifest> {
+    let directory = entry.directory.join(INDEX);
+    if !directory.join(INDEX_MANIFEST).exists() {
+        let name = &entry.name;
+        let detail =
+            format!("index.json is missing, so no key can be looked up; build it with: engramsql index build {name}");
         report.add(Finding::bad("index", None, detail));
         return None;
     }
-    match IndexManifest::read(&directory.join(INDEX)) {
+    match IndexManifest::read(&directory) {
         Ok(index) => {
             if let Some(expected) = checksums.filter(|expected| *expected != index.keys_blake3) {
                 let detail = "the slot index was built over other keys; build it again";

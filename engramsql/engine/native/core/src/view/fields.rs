@@ -40,3 +40,31 @@ pub(super) fn sortable(shape: KeyShape, key: &[i64], out: &mut [u8]) {
 pub(super) fn store(shape: KeyShape, key: &mut [u8]) {
     key.chunks_exact_mut(shape.key_bytes()).for_each(<[u8]>::reverse);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sortable_keys_compare_as_their_row_ids_and_are_stored_as_the_keys_file_has_them() {
+        for (rows, ids) in [
+            (1 << 32, [0, 1, 255, 256, 65_535, 1 << 24, u32::MAX.into()]),
+            (1 << 40, [0, 1, 255, 256, u32::MAX.into(), 1 << 32, (1 << 40) - 1]),
+        ] {
+            let shape = KeyShape::for_rows(2, rows).unwrap();
+            let keys: Vec<[i64; 2]> = ids.iter().flat_map(|&a| ids.map(|b| [a, b])).collect();
+            let bytes = |key: &[i64; 2]| {
+                let mut bytes = vec![0; shape.bytes()];
+                sortable(shape, key, &mut bytes);
+                bytes
+            };
+            assert!(keys.is_sorted() && keys.windows(2).all(|pair| bytes(&pair[0]) < bytes(&pair[1])));
+            for key in &keys {
+                let (mut stored, mut expected) = (bytes(key), vec![0; shape.bytes()]);
+                store(shape, &mut stored);
+                assert!(shape.encode(key, &mut expected));
+                assert_eq!(stored, expected);
+            }
+        }
+    }
+}

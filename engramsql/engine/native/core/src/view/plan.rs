@@ -87,7 +87,9 @@ impl Plan {
                 );
                 return Err(refused(&reason));
             }
-            let path = file.path.to_str().ok_or_else(|| refused("the path of the record file is not valid Unicode"))?;
+            // The working directory may be another one when the view is read.
+            let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+            let path = path.to_str().ok_or_else(|| refused("the path of the record file is not valid Unicode"))?;
             (slot_bytes, records) = (file.slot_bytes, Some(path.to_owned()));
         }
         if options.top == Some(0) || options.budget.is_some_and(|budget| budget < record_bytes) {
