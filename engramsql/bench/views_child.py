@@ -10,7 +10,7 @@ import numpy as np
 
 from engramsql.bench.arrays import aligned
 from engramsql.bench.measure import timed
-from engramsql.engine import Session
+from engramsql.engine import Session, Table, View
 
 __all__ = ["read_twice"]
 
@@ -33,7 +33,7 @@ def read_twice(database: str, table: str, view: str, kind: str, tokens: int) -> 
         # Rings, threads and buffers are made on first use, which a process that serves pays once.
         opened.fetch(other_keys.ravel(), out=aligned((other_keys.size, opened.row_bytes), np.uint8))
         read = lambda: opened.fetch(keys.ravel(), out=rows)  # noqa: E731
-        counters = opened
+        counters: Table | View = opened
     else:
         out = aligned((tokens, width), np.uint8)
         records.records(others, out=aligned((_OTHER_TOKENS, width), np.uint8))
