@@ -79,8 +79,8 @@ class Lifecycle(ABC):
             resume: Go on with an unfinished build of that name.
             restart: Throw an unfinished build of that name away.
             replace: Replace a table of that name.
-            sample_rows: Rows that a second, independent reader compares when all are written, besides the first and last
-                of every file; 4096 by default.
+            sample_rows: Rows that a second, independent reader compares when all are written, besides the first and
+                last of every file; 4096 by default.
             progress: Called with the stage, bytes done and bytes to do.
             spec: As for :meth:`Database.register`, which has the rest too.
             format: Value format of the rows.
