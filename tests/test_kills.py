@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: the database opens, shows the old state or the new one, and resume ends with the same bytes."""
+"""SIGKILL at random moments: the database opens in the old state or the new one, and resume ends in the same bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
