@@ -71,9 +71,7 @@ def _measure(section: Section, database: Path, name: str, view_name: str, repeat
     session = Session.open(database, read_only=True)
     table, view = session.table(name), session.view(view_name)
     heads, row_bytes = len(table.heads()), table.row_bytes
-    source: list[dict[str, Any]] = [
-        {"file": shard.file, "offset": shard.offset, "bytes": shard.bytes} for shard in table.shards()
-    ]
+    source = [{"file": shard.file, "offset": shard.offset, "bytes": shard.bytes} for shard in table.shards()]
     # Keys and index stay in memory; the records are dropped.
     records = sorted({shard.file for shard in view.shards()})
     section.notes.append(f"{heads} rows of {row_bytes} bytes, {view.slots} records of {view.record_bytes} bytes")

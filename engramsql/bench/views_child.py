@@ -34,7 +34,7 @@ def read_twice(database: str, table: str, view: str, kind: str, tokens: int) -> 
         # Rings, threads and buffers are made on first use, which a process that serves pays once.
         opened.fetch(other_keys.ravel(), out=aligned((other_keys.size, opened.row_bytes), np.uint8))
         read = lambda: opened.fetch(keys.ravel(), out=rows)  # noqa: E731
-        counters: Table | View = opened
+        counters = opened
     else:
         out = aligned((tokens, width), np.uint8)
         records.records(others, out=aligned((_OTHER_TOKENS, width), np.uint8))
