@@ -18,11 +18,6 @@ fn sums_path(directory: &Path, shard: u64) -> PathBuf {
     directory.join(StoreLayout::file_name(shard)).with_extension("sums")
 }
 
-/// Whether a file of a working directory belongs to shards: their rows or their checksums.
-pub(super) fn is_of_shard(name: &str) -> bool {
-    name.starts_with("shard_") && (name.ends_with(".bin") || name.ends_with(".sums"))
-}
-
 /// Checksums of a shard that is done.
 pub(super) fn sums_of(directory: &Path, layout: StoreLayout, shard: u64) -> Option<FileSums> {
     let (sums, _) = Checksums::read(&sums_path(directory, shard)).ok()?;
