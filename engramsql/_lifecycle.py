@@ -75,11 +75,12 @@ class Lifecycle(ABC):
             name: Table name; a source with several hash layers makes ``NAME_l1``, ``NAME_l14``, ...
             source: Name of a table, or path of a checkpoint or store.
             shard_size: Bytes of one file at most, or a text (``"1GB"``); 1 GiB by default.
-            jobs: Files written at a time; by default what the disk and processors can use.
+            jobs: Files written at a time; 1 by default.
             resume: Go on with an unfinished build of that name.
             restart: Throw an unfinished build of that name away.
             replace: Replace a table of that name.
-            sample_rows: Rows that a second, independent reader compares when all are written.
+            sample_rows: Rows that a second, independent reader compares when all are written, besides the first and
+                last of every file; 4096 by default.
             progress: Called with the stage, bytes done and bytes to do.
             spec: As for :meth:`Database.register`, which has the rest too.
             format: Value format of the rows.

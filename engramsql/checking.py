@@ -11,6 +11,7 @@ from engramsql.commands import require, shards_text
 from engramsql.database import connect
 from engramsql.engine import stray_files
 from engramsql.errors import ArgumentError, EngramError, UnknownTableError
+from engramsql.quoting import folded
 
 if TYPE_CHECKING:
     from engramsql.database import Database
@@ -40,8 +41,8 @@ def check(path: str, name: str | None = None) -> int:
                 f"'{path}' is empty; make a database with: engramsql register NAME SOURCE --db {shlex.quote(path)}"
             )
         if name is not None:
-            tables = [entry for entry in tables if entry.name == name]
-            views = [entry for entry in views if entry.name == name]
+            tables = [entry for entry in tables if folded(entry.name) == folded(name)]
+            views = [entry for entry in views if folded(entry.name) == folded(name)]
             if not tables and not views:
                 raise UnknownTableError(f"'{path}' has no table or view '{name}'; list them with: engramsql tables")
         codes = [_check_table(database, entry) for entry in tables]

@@ -57,7 +57,7 @@ def test_build(tmp_path: Path) -> None:
     assert "'ple'" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     good("build", "ple", CHECKPOINT, "--db", tmp_path / "db", "--replace", "--shard-size", "4KB", "--jobs", 2)
-    assert "shards" in good("build", "copy", "ple", "--db", tmp_path / "db", "--shard-size", "4KB", "--sample-rows", 0)
+    assert "shards" in good("build", "copy", "PLE", "--db", tmp_path / "db", "--shard-size", "4KB", "--sample-rows", 0)
 
 
 def test_a_relative_directory_of_a_name_that_is_no_table_is_a_path(
@@ -246,7 +246,7 @@ def test_check(database: Path, tmp_path: Path) -> None:
     good("view", "build", "v", "--table", "ple", "--tokens", tmp_path / "a.txt", "--db", database)
     lines = good("check", database).splitlines()
     assert [line.split(",")[0] for line in lines] == ["ple: ok", "t: ok", "v: ok"]
-    assert good("check", "--db", database, "v").startswith("v: ok, 3 records x ")
+    assert good("check", "--db", database, "V").startswith("v: ok, 3 records x ")
     stray = database / "tables" / "stray"
     stray.mkdir()
     lines = good("check", "--db", database).splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkpoints import make_store
 
 import engramsql
 from engramsql.errors import StorageError
@@ -93,11 +93,8 @@ def test_the_catalog_on_a_full_disk_stays_what_it_was(small_disk: Path) -> None:
     with engramsql.connect(database) as db:
         db.create_view("kept", "SELECT 1 AS one")
         free = os.statvfs(small_disk)
-        with open(small_disk / "other", "wb") as file:
-            try:
-                file.write(bytes(free.f_bavail * free.f_frsize))
-            except OSError:
-                pass
+        with open(small_disk / "other", "wb") as file, contextlib.suppress(OSError):
+            file.write(bytes(free.f_bavail * free.f_frsize))
         with pytest.raises((StorageError, engramsql.errors.CatalogError), match="engram.json"):
             db.create_view("lost", "SELECT 2 AS two")
         assert [view.name for view in db.views()] == ["kept"]

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: the database opens, shows the old state or the new one, and resume ends with the same bytes."""
+"""SIGKILL at random moments: the database opens in the old state or the new one, and resume ends in the same bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -174,7 +173,7 @@ def test_catalog_changes(source: Path, tmp_path: Path, seed: int) -> None:
     with engramsql.connect(database) as db:
         assert [view.name for view in db.views()] == ["v"]
         assert len(db.tables()) <= 1
-        (step,) = db.sql("SELECT n FROM v").fetchone()
+        ((step,),) = db.sql("SELECT n FROM v").fetchall()
         assert not done or step in (done[-1], done[-1] + 1)
         db.create_view("after", "SELECT 1")
     assert document["version"] == json.loads((database / "engram.json").read_text())["version"]

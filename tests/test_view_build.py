@@ -139,6 +139,23 @@ def test_a_view_of_keys(database: Any, tmp_path: Path) -> None:
         assert view.lookup_all(keys[0]).tolist() == np.flatnonzero((keys == keys[0]).all(axis=1)).tolist()
 
 
+def test_e_t_reads_records_where_a_view_has_them(database: Any) -> None:
+    tokens = [1, 2, 3, 9]
+    expected = database.table("ple").e_t(tokens)
+    database.build_view("v", "ple", [1, 2, 3])
+    table, view = database.table("ple"), database.view("v")
+    rows = {stats.path: stats.rows for stats in table.stats()}
+    assert table.e_t(tokens).tobytes() == expected.tobytes()
+    # One token of 16 rows is not in the view.
+    assert sum(stats.rows for stats in table.stats()) - sum(rows.values()) == view.heads
+    assert sum(stats.rows for stats in view.stats()) == 3
+    assert [(shard.shard, shard.rows, shard.bytes) for shard in view.shards()] == [(0, 3, 3 * view.record_bytes)]
+    bf16 = np.empty((4, view.dim), np.uint16)
+    assert table.e_t(tokens, out=bf16, dtype="bfloat16") is bf16
+    database.drop("v")
+    assert bf16.tobytes() == database.table("ple").e_t(tokens, dtype="bfloat16").tobytes()
+
+
 def test_shapes_follow_the_slots(database: Any) -> None:
     database.build_view("v", "ple", DOCUMENTS)
     view = database.view("v")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engramsql.bench.child import ask
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, refuse_holes
 from engramsql.bench.progress import progress
 from engramsql.engine import Probe, Session
-from engramsql.errors import ReadError
 
 if TYPE_CHECKING:
     from engramsql.bench.target import Target
@@ -49,9 +46,8 @@ def run(target: Target, repeats: int, directory: Path) -> Section:
 
         def child(action: str) -> float:
             progress(f"build: {action}")
-            answer = _child(
-                {"action": action, "database": str(database), "source": target.database, "name": target.name}
-            )
+            question = {"action": action, "database": str(database), "source": target.database, "name": target.name}
+            answer = ask("building_child", question, f"the {action}")
             peaks[action].append(answer["peak_bytes"])
             seconds: float = answer["seconds"]
             return seconds
@@ -105,18 +101,3 @@ def _finish(section: Section, ours: Result, limit: Result, peaks: list[int]) -> 
     ours.extra["peak_bytes"] = max(peaks)
     section.notes.append(f"{ours.name}: at most {max(peaks) / 1e6:.0f} MB of memory, the whole process")
     section.results += [ours, limit]
-
-
-def _child(question: dict[str, str]) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "engramsql.bench.building_child"],
-        input=json.dumps(question),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        message = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise ReadError(f"the measuring process failed: {message}")
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer

@@ -7,15 +7,12 @@ two times say that the first was cold. The probe reads around the page cache, ha
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from engramsql.bench.child import ask
 from engramsql.bench.measure import Result, Section, Void, drop_pages, is_cold, plural, refuse_holes
 from engramsql.bench.progress import progress
-from engramsql.errors import ReadError
 
 if TYPE_CHECKING:
     from engramsql.bench.target import Target
@@ -90,18 +87,8 @@ def _too_small(target: Target) -> str:
 def _read(target: Target, reader: str, rows: int) -> dict[str, Any]:
     """One proven read of a fresh process."""
     drop_pages(target.files())
-    question = json.dumps({"target": asdict(target), "reader": reader, "rows": rows})
-    done = subprocess.run(
-        [sys.executable, "-m", "engramsql.bench.cold_child"],
-        input=question,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise ReadError(f"the cold read of {rows} rows by {reader} failed: {lines[-1]}")
-    answer: dict[str, Any] = json.loads(done.stdout)
+    question = {"target": asdict(target), "reader": reader, "rows": rows}
+    answer = ask("cold_child", question, f"the cold read of {rows} rows by {reader}")
     first, again = answer["first"], answer["again"]
     if reader != "probe" and not is_cold(first, again, rows):
         raise Void(

@@ -6,17 +6,14 @@ is kept in memory, and the records are what is not.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from engramsql.bench.child import ask
 from engramsql.bench.measure import Result, Section, Void, drop_pages, is_cold, plural, refuse_holes
 from engramsql.bench.own_table import ENGRAM, NAME, PLE, own_database
 from engramsql.bench.progress import progress
 from engramsql.engine import Session
-from engramsql.errors import ReadError
 
 if TYPE_CHECKING:
     from engramsql.bench.target import Target
@@ -80,7 +77,7 @@ def _measure(section: Section, database: Path, name: str, view_name: str, repeat
     section.notes.append(f"{heads} rows of {row_bytes} bytes, {view.slots} records of {view.record_bytes} bytes")
     del table, view, session
     refuse_holes(source)
-    files = [*{part["file"] for part in source}, *records]
+    files = [*(str(part["file"]) for part in source), *records]
     for tokens in TOKENS:
         kinds = {
             "record": Result(f"record by slot, {plural(tokens, 'token')}", "engramsql", "token", tokens),
@@ -92,7 +89,7 @@ def _measure(section: Section, database: Path, name: str, view_name: str, repeat
                 progress(f"views: {heads} heads, {plural(tokens, 'token')}, round {done + 1}, {kind}")
                 drop_pages(files)
                 question = {"database": str(database), "table": name, "view": view_name, "kind": kind, "tokens": tokens}
-                answer = _child(question)
+                answer = ask("views_child", question, f"the cold read of {plural(tokens, 'token')}")
                 if not is_cold(answer["first"], answer["again"], tokens):
                     raise Void(
                         f"{kind}, {plural(tokens, 'token')}: {answer['first'] / tokens * 1e6:.2f} us a token, then "
@@ -103,18 +100,3 @@ def _measure(section: Section, database: Path, name: str, view_name: str, repeat
         kinds["record"].compare([kinds["rows"]])
         kinds["key"].compare([kinds["rows"]])
         section.results += kinds.values()
-
-
-def _child(question: dict[str, Any]) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "engramsql.bench.views_child"],
-        input=json.dumps(question),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        message = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise ReadError(f"the measuring process failed: {message}")
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer

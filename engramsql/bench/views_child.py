@@ -10,7 +10,7 @@ import numpy as np
 
 from engramsql.bench.arrays import aligned
 from engramsql.bench.measure import timed
-from engramsql.engine import Session
+from engramsql.engine import Session, Table, View
 
 __all__ = ["read_twice"]
 
@@ -28,6 +28,7 @@ def read_twice(database: str, table: str, view: str, kind: str, tokens: int) -> 
     others, slots = slots[:_OTHER_TOKENS], slots[_OTHER_TOKENS:]
     other_keys, keys = keys[:_OTHER_TOKENS], keys[_OTHER_TOKENS:]
     width = records.record_bytes
+    counters: Table | View
     if kind == "rows":
         rows = aligned((keys.size, opened.row_bytes), np.uint8)
         # Rings, threads and buffers are made on first use, which a process that serves pays once.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engramsql.errors import ArgumentError, SourceError
+from engramsql.interchange.files import synced
 
 if TYPE_CHECKING:
     from engramsql.engine import Spec, Table
@@ -214,4 +215,5 @@ def store_member(table: Table, base: Path) -> dict[str, Any]:
 def write_bundle(directory: Path, id: str, memory: dict[str, Any], ple: dict[str, Any]) -> None:
     """Writes ``bundle.json`` in ``directory``, which is being made."""
     document = {"schema": SCHEMA, "id": id, "memory": memory, "ple": ple, "readers": []}
-    (directory / FILE).write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    with synced(directory / FILE) as file:
+        file.write((json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())

@@ -17,6 +17,7 @@ from engramsql.errors import ArgumentError
 from engramsql.export import write
 from engramsql.lifecycle.options import looks_like_path
 from engramsql.progress import ProgressLine, duration, size
+from engramsql.quoting import folded
 from engramsql.verification import difference_table, finding_table
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _source(database: Database, source: str) -> str | Path:
     """A table's name if it is one, else a path."""
-    if not looks_like_path(source) and any(entry.name == source for entry in database.tables()):
+    if not looks_like_path(source) and folded(source) in {folded(entry.name) for entry in database.tables()}:
         return source
     return Path(source)
 

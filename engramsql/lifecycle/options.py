@@ -40,10 +40,13 @@ def build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="checkpoint or store directory, or name of a table")
     _add_db(parser)
     _add_shard_size(parser, "rows")
-    parser.add_argument("--jobs", metavar="N", type=_count, help="files written at a time")
+    parser.add_argument("--jobs", metavar="N", type=_count, help="files written at a time (1)")
     _add_unfinished(parser, "table")
     parser.add_argument(
-        "--sample-rows", metavar="N", type=_number, help="rows that the second reader compares; 0 for none"
+        "--sample-rows",
+        metavar="N",
+        type=_number,
+        help="rows that the second reader compares, besides the first and last of every file (4096)",
     )
     add_register(parser)
     parser.set_defaults(run=_runner("build"))

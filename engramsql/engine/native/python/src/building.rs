@@ -56,11 +56,7 @@ pub fn build_options(
     Ok(BuildOptions {
         shard_bytes: size_or(py, shard_size, usual.shard_bytes)?,
         jobs: jobs.unwrap_or(usual.jobs),
-        unfinished: match self::unfinished(py, unfinished)? {
-            Unfinished::Refuse => engram_engine::build::Unfinished::Refuse,
-            Unfinished::Resume => engram_engine::build::Unfinished::Resume,
-            Unfinished::Discard => engram_engine::build::Unfinished::Discard,
-        },
+        unfinished: self::unfinished(py, unfinished)?,
         replace,
         sample_rows: sample_rows.unwrap_or(usual.sample_rows),
     })
