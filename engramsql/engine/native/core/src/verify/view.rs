@@ -2,7 +2,7 @@
 
 use super::blocks::{Choice, Items, Summed};
 use super::files::{check_blocks, check_size, is_shard, others, read_checksums};
-use super::finding::{Finding, Level, Report};
+use super::finding::{Finding, Level, Report, counted};
 use super::records;
 use super::state::Resumable;
 use super::store::{CHECKSUMS, MANIFEST};
@@ -122,7 +122,8 @@ fn manifest(entry: &ViewEntry, report: &mut Report<'_>) -> Option<Described> {
     match Described::of(&manifest) {
         Ok(described) => {
             let Described { slots, slot_bytes, shards, .. } = &described;
-            let detail = format!("manifest.json: {slots} records of {slot_bytes} bytes in {shards} shards");
+            let (records, shards) = (counted(*slots, "record"), counted(*shards, "shard"));
+            let detail = format!("manifest.json: {records} of {slot_bytes} bytes in {shards}");
             report.add(Finding::good("manifest", None, detail));
             Some(described)
         }
@@ -203,7 +204,7 @@ fn own_files<'a>(
         report.add(Finding::good(
             "files",
             None,
-            format!("{} shards and the keys, of the recorded sizes", shards.len()),
+            format!("{} and the keys, of the recorded sizes", counted(shards.len() as u64, "shard")),
         ));
     }
     files
