@@ -45,6 +45,7 @@ impl Job {
     /// Looks at what is there of the table; nothing is written.
     pub(super) fn plan(session: &Session, name: String, table: Arc<Table>, options: &BuildOptions) -> Result<Job> {
         let layout = geometry(table.row_bytes() as u64, table.rows(), options.shard_bytes)?;
+        sample::check_size(options.sample_rows, layout.rows)?;
         let description = StoreDescription {
             format: table.format().copied(),
             spec: table.spec().cloned(),

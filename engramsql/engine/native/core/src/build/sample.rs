@@ -8,14 +8,50 @@ use crate::progress::Progress;
 use crate::source::StoreLayout;
 use crate::storage::StorageError;
 use crate::table::Table;
-use std::collections::BTreeSet;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Threads that read rows.
-const READERS: usize = 8;
+const READERS: u64 = 8;
+/// Most rows of a sample that is not all rows: it is held in memory.
+const MOST_ROWS: u64 = 1 << 24;
+
+/// The rows to compare, in order.
+#[derive(Debug, PartialEq, Eq)]
+enum Sample {
+    /// So many: all that there are.
+    All(u64),
+    Chosen(Vec<u64>),
+}
+
+impl Sample {
+    fn count(&self) -> u64 {
+        match self {
+            Sample::All(rows) => *rows,
+            Sample::Chosen(rows) => rows.len() as u64,
+        }
+    }
+
+    /// The row at place `at` of the sample.
+    fn row(&self, at: u64) -> u64 {
+        match self {
+            Sample::All(_) => at,
+            Sample::Chosen(rows) => rows[at as usize],
+        }
+    }
+}
+
+/// Refuses a sample of `rows` of `all` rows that is too large to be held.
+pub(super) fn check_size(rows: u64, all: u64) -> Result<(), BuildError> {
+    if rows <= MOST_ROWS || rows >= all {
+        return Ok(());
+    }
+    let rule = format!("a sample has at most {MOST_ROWS} rows, or all {all}");
+    Err(BuildError::BadOption { option: "sample_rows", value: rows, rule })
+}
 
 /// The second reader of the source of `table`, which has to find as many rows.
 pub(super) fn second_reader(table: &Table, layout: StoreLayout) -> Result<SecondReader, BuildError> {
@@ -38,26 +74,31 @@ pub(super) fn check(
 ) -> Result<()> {
     fault::io("build.check").map_err(|error| StorageError::io("read", directory, error))?;
     let source = second_reader(table, layout)?;
-    let sample: Vec<u64> = choose(layout, source.boundaries(), rows, &table.identity()).into_iter().collect();
-    progress.begin("check", sample.len() as u64 * layout.row_bytes);
+    let sample = choose(layout, source.boundaries(), rows, &table.identity());
+    progress.begin("check", sample.count() * layout.row_bytes);
     let failed = AtomicBool::new(false);
-    let compare = |rows: &[u64]| {
+    let compare = |places: Range<u64>| {
+        let rows = places.map(|at| sample.row(at));
         let answer = compare(&source, layout, directory, rows, progress, &failed);
         failed.fetch_or(answer.is_err(), Ordering::Relaxed);
         answer
     };
     // Every row is waited for, so the rows of a few threads come as fast as the disk gives them.
-    let mut stretches = sample.chunks(sample.len().div_ceil(READERS).max(1));
+    let stretch = sample.count().div_ceil(READERS);
+    let mut stretches = (0..READERS).map(|n| n * stretch..sample.count().min((n + 1) * stretch));
     let first = stretches.next().unwrap_or_default();
+    let stretches = stretches.filter(|places| !places.is_empty());
     std::thread::scope(|scope| {
-        let mut answers = Vec::with_capacity(READERS);
-        let mut threads = Vec::with_capacity(READERS);
-        for rows in stretches {
+        let mut answers = Vec::with_capacity(READERS as usize);
+        let mut threads = Vec::with_capacity(READERS as usize);
+        for places in stretches {
+            let compare = &compare;
+            let again = places.clone();
             let thread = std::thread::Builder::new().name("engramsql-check".to_owned());
-            match thread.spawn_scoped(scope, || compare(rows)) {
+            match thread.spawn_scoped(scope, move || compare(places)) {
                 Ok(thread) => threads.push(thread),
                 // Where the system gives no thread, this one does the work.
-                Err(_) => answers.push(compare(rows)),
+                Err(_) => answers.push(compare(again)),
             }
         }
         answers.push(compare(first));
@@ -81,14 +122,14 @@ fn compare(
     source: &SecondReader,
     layout: StoreLayout,
     directory: &Path,
-    rows: &[u64],
+    rows: impl Iterator<Item = u64>,
     progress: &Progress,
     failed: &AtomicBool,
 ) -> Result<()> {
     let (mut files, mut expected) = (OpenFiles::default(), Vec::new());
     let mut built = vec![0; layout.row_bytes as usize];
     let mut open: Option<(u64, File)> = None;
-    for &row in rows {
+    for row in rows {
         if failed.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
@@ -111,12 +152,12 @@ fn compare(
     Ok(())
 }
 
-/// The rows to compare, in order.
-fn choose(layout: StoreLayout, boundaries: impl Iterator<Item = u64>, rows: u64, seed: &str) -> BTreeSet<u64> {
+/// The rows to compare.
+fn choose(layout: StoreLayout, boundaries: impl Iterator<Item = u64>, rows: u64, seed: &str) -> Sample {
     if rows >= layout.rows {
-        return (0..layout.rows).collect();
+        return Sample::All(layout.rows);
     }
-    let mut chosen: BTreeSet<u64> = boundaries.collect();
+    let mut chosen: Vec<u64> = boundaries.collect();
     for shard in 0..layout.shards() {
         let rows = layout.rows_of(shard);
         chosen.extend([rows.start, rows.end - 1]);
@@ -130,7 +171,9 @@ fn choose(layout: StoreLayout, boundaries: impl Iterator<Item = u64>, rows: u64,
         word.copy_from_slice(&blake3::hash(format!("{seed} {index}").as_bytes()).as_bytes()[..8]);
         u64::from_le_bytes(word) % layout.rows
     }));
-    chosen
+    chosen.sort_unstable();
+    chosen.dedup();
+    Sample::Chosen(chosen)
 }
 
 #[cfg(test)]
@@ -140,7 +183,7 @@ mod tests {
     #[test]
     fn a_sample_has_the_ends_of_every_shard_and_as_many_rows_more() {
         let layout = StoreLayout { row_bytes: 8, rows_per_shard: 7001, rows: 100_000 };
-        let chosen = choose(layout, [49_999, 50_000].into_iter(), 1000, "seed");
+        let Sample::Chosen(chosen) = choose(layout, [49_999, 50_000].into_iter(), 1000, "seed") else { panic!("all") };
         for row in [0, 7000, 7001, 98_013, 98_014, 99_999, 49_999, 50_000] {
             assert!(chosen.contains(&row), "row {row}");
         }
@@ -148,6 +191,9 @@ mod tests {
         assert!(chosen.iter().all(|&row| row < 100_000));
         // No gap of a multiple of the even distance.
         assert!(chosen.iter().zip(chosen.iter().skip(1)).all(|(a, b)| b - a <= 200));
-        assert_eq!(choose(layout, std::iter::empty(), 100_000, "").len(), 100_000);
+        assert_eq!(choose(layout, std::iter::empty(), 100_000, ""), Sample::All(100_000));
+        let error = check_size(MOST_ROWS + 1, MOST_ROWS + 2).unwrap_err().to_string();
+        assert!(error.contains("at most 16777216 rows, or all 16777218"), "{error}");
+        assert!(check_size(MOST_ROWS, u64::MAX).is_ok() && check_size(u64::MAX, 1 << 40).is_ok());
     }
 }
