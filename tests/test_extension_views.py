@@ -146,6 +146,25 @@ def test_embeddings_are_the_same_with_and_without_views(database, tmp_path):
     assert with_view == other.execute(sql, [tokens]).fetchall()
 
 
+def test_embeddings_read_what_a_view_holds(database):
+    """Tokens of the corpus cost no row of the table; others do."""
+    con = database.connection
+    rows = "SELECT coalesce(sum(rows), 0) FROM engram_stats() WHERE table_name = 'ple'"
+    embeddings = "SELECT count(e_t) FROM (SELECT e_t FROM engram_embeddings('ple', ?))"
+    for tokens, read in ((TOKENS, 0), ([*TOKENS, 400], FP8_HEADS)):
+        ((before,),) = con.execute(rows).fetchall()
+        assert con.execute(embeddings, [tokens]).fetchall() == [(len(tokens),)]
+        ((after,),) = con.execute(rows).fetchall()
+        assert after - before == read, tokens
+
+
+def test_a_view_is_verified(database):
+    con = database.connection
+    assert con.execute("SELECT count(*) > 1, bool_and(ok) FROM engram_verify('corpus')").fetchall() == [(True, True)]
+    verified = "SELECT verified_at IS NOT NULL FROM engram_views()"
+    assert con.execute(verified).fetchall() == [(True,)]
+
+
 def test_a_prepared_fetch_of_a_view_that_was_built_anew(database):
     con = database.connection
     con.execute("PREPARE p AS SELECT slot FROM engram_view_fetch('corpus', [0])")

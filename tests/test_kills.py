@@ -173,7 +173,7 @@ def test_catalog_changes(source: Path, tmp_path: Path, seed: int) -> None:
     with engramsql.connect(database) as db:
         assert [view.name for view in db.views()] == ["v"]
         assert len(db.tables()) <= 1
-        (step,) = db.sql("SELECT n FROM v").fetchone()
+        ((step,),) = db.sql("SELECT n FROM v").fetchall()
         assert not done or step in (done[-1], done[-1] + 1)
         db.create_view("after", "SELECT 1")
     assert document["version"] == json.loads((database / "engram.json").read_text())["version"]

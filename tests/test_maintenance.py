@@ -222,9 +222,9 @@ def test_a_database_in_memory_has_no_orphans() -> None:
 # --- kills ----------------------------------------------------------------------------------------------------------
 
 # Steps of a change, in their order, and those before which the old catalog stands.
-CATALOG_STEPS = ["catalog-write", "publish", "catalog-backup", "catalog-written"]
-OLD = {"catalog-write", "publish", "catalog-backup"}
-TRASH_STEPS = ["trash-rename", "trash-renamed", "trash-removed"]
+CATALOG_STEPS = ["catalog.write", "publish", "catalog.backup", "catalog.written"]
+OLD = {"catalog.write", "publish", "catalog.backup"}
+TRASH_STEPS = ["trash.rename", "trash.renamed", "trash.removed"]
 
 CHANGES = {
     "register": "db.register('new', base + '/far')",
@@ -285,8 +285,8 @@ def test_a_kill_leaves_the_old_state_or_the_new(database: Path, tmp_path: Path, 
 
 @pytest.mark.parametrize(
     "point, left",
-    [("trash-rename", ["store", "unfinished build"]), ("trash-renamed", ["trash", "unfinished build"]),
-     ("trash-renamed:2", ["trash", "trash"]), ("trash-removed", ["trash"])],
+    [("trash.rename", ["store", "unfinished build"]), ("trash.renamed", ["trash", "unfinished build"]),
+     ("trash.renamed:2", ["trash", "trash"]), ("trash.removed", ["trash"])],
 )  # fmt: skip
 def test_a_removal_of_orphans_that_was_killed_is_finished_by_the_next(
     database: Path, tmp_path: Path, point: str, left: list[str]
@@ -303,7 +303,7 @@ def test_a_removal_of_orphans_that_was_killed_is_finished_by_the_next(
     assert state(database)[0]
 
 
-@pytest.mark.parametrize("point", ["publish", "catalog-backup"])
+@pytest.mark.parametrize("point", ["publish", "catalog.backup"])
 def test_a_full_disk_changes_nothing(database: Path, tmp_path: Path, point: str) -> None:
     text, backup = (database / "engram.json").read_bytes(), (database / "engram.json.bak").read_bytes()
     before = state(database)

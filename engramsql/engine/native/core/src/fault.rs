@@ -1,6 +1,7 @@
 //! Fault injection for tests of the real artifact: `ENGRAMSQL_FAULT=panic@gather` makes that point fail.
 //!
-//! Points are few and off unless the variable is set when the library is first used. `ACTION@POINT:N` fails at the N-th
+//! Points are named `PART.STEP` (`build.plan`, `catalog.write`), or after the one step that all parts share (`write`, `sync`,
+//! `publish`). They are few and off unless the variable is set when the library is first used. `ACTION@POINT:N` fails at the N-th
 //! passing only; without N at every one.
 
 use std::sync::OnceLock;

@@ -54,8 +54,8 @@ fn an_interrupted_build_leaves_the_old_index_or_the_new_one() {
     let cases = [
         ("kill@write", "old"),
         ("kill@sync", "old"),
-        ("kill@index-named", "old"),
-        ("kill@index-published", "new"),
+        ("kill@index.named", "old"),
+        ("kill@index.published", "new"),
         ("eio@write", "old"),
         ("enospc@write", "old"),
         ("eio@sync", "old"),

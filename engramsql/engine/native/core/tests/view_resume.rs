@@ -59,7 +59,7 @@ fn whatever_ends_a_build_resuming_it_gives_the_same_view() {
         "kill@view.shard:1",
         "kill@view.shard:3",
         "kill@view.index",
-        "kill@index-named",
+        "kill@index.named",
         "kill@view.manifest",
         "kill@view.rename",
         "kill@view.catalog",

@@ -1,6 +1,7 @@
 //! The shards of a store: written whole, one by one, each done once its checksums are there.
 
 use super::directory::WorkingDirectory;
+use super::plan::PLAN;
 use super::sample::first_failure;
 use crate::error::{Error, Result};
 use crate::fault;
@@ -15,11 +16,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// The file of checksums that says that a shard is done.
 fn sums_path(directory: &Path, shard: u64) -> PathBuf {
     directory.join(StoreLayout::file_name(shard)).with_extension("sums")
-}
-
-/// Whether a file of a working directory belongs to shards: their rows or their checksums.
-pub(super) fn is_of_shard(name: &str) -> bool {
-    name.starts_with("shard_") && (name.ends_with(".bin") || name.ends_with(".sums"))
 }
 
 /// Checksums of a shard that is done.
@@ -38,7 +34,8 @@ pub(super) fn publish_sums(directory: &Path, shard: u64, sums: FileSums) -> Resu
     Checksums { files: vec![sums] }.publish(&path).map(drop)
 }
 
-/// Removes what is there of shards that are not done: it is written anew, and its room is needed for that.
+/// Removes everything but the plan and the shards that are done: what is not done is written anew and needs the room, and
+/// what a writer that died left beside its file must not end up in the store.
 pub(super) fn remove_unfinished(directory: &WorkingDirectory, layout: StoreLayout) -> Result<Vec<u64>, StorageError> {
     let (mut done, mut pending) = (std::collections::HashSet::new(), Vec::new());
     for shard in 0..layout.shards() {
@@ -50,7 +47,7 @@ pub(super) fn remove_unfinished(directory: &WorkingDirectory, layout: StoreLayou
             pending.push(shard);
         }
     }
-    directory.remove_files(|name| is_of_shard(name) && !done.contains(name))?;
+    directory.remove_files(|name| name != PLAN && !done.contains(name))?;
     Ok(pending)
 }
 

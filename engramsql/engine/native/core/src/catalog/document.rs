@@ -154,14 +154,14 @@ impl Document {
         }
         let mut json = serde_json::to_vec_pretty(&body).map_err(|e| io(e.into()))?;
         json.push(b'\n');
-        fault::point("catalog-write");
+        fault::point("catalog.write");
         publish_after(&path, &json, || {
             // Not before: a change that fails must not cost the backup.
             backup::keep(directory)?;
-            fault::io("catalog-backup")
+            fault::io("catalog.backup")
         })
         .map_err(io)?;
-        fault::point("catalog-written");
+        fault::point("catalog.written");
         Ok(())
     }
 }

@@ -110,9 +110,9 @@ fn publish(directory: &Path, mut manifest: IndexManifest, sums: Checksums) -> Re
         std::fs::rename(from, &to).map_err(|error| StorageError::io("write", &to, error))?;
     }
     sync_directory(directory)?;
-    fault::point("index-named");
+    fault::point("index.named");
     manifest.publish(directory)?;
-    fault::point("index-published");
+    fault::point("index.published");
     remove_others(directory, &manifest)
 }
 

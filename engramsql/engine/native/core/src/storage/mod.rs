@@ -13,6 +13,6 @@ mod writer;
 
 pub use error::StorageError;
 pub use lock::DirectoryLock;
-pub use space::{clear_directory, remove_directory, remove_file, require_space, sync_directory};
+pub use space::{clear_directory, remove_directory, remove_file, remove_leftovers, require_space, sync_directory};
 pub use unfinished::Unfinished;
 pub use writer::OrderedWriter;

@@ -51,3 +51,16 @@ pub fn clear_directory(directory: &Path, keep: &[&str]) -> Result<(), StorageErr
     }
     Ok(())
 }
+
+/// Removes what writers that died left in `directory` beside the files they were to publish: names that begin with a dot.
+/// Nobody else writes there.
+pub fn remove_leftovers(directory: &Path) -> Result<(), StorageError> {
+    let io = |error| StorageError::io("look at", directory, error);
+    for entry in std::fs::read_dir(directory).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        if entry.file_name().as_encoded_bytes().starts_with(b".") && !entry.file_type().map_err(io)?.is_dir() {
+            remove_file(&entry.path())?;
+        }
+    }
+    Ok(())
+}

@@ -7,7 +7,8 @@ use crate::catalog::{Held, Session};
 use crate::error::Result;
 use crate::fault;
 use crate::storage::{
-    DirectoryLock, StorageError, Unfinished, clear_directory, remove_directory, remove_file, sync_directory,
+    DirectoryLock, StorageError, Unfinished, clear_directory, remove_directory, remove_file, remove_leftovers,
+    sync_directory,
 };
 use std::path::{Path, PathBuf};
 
@@ -44,6 +45,7 @@ impl Place {
                 return Err(ViewError::Unfinished { name: name.to_owned(), path: place.directory.clone() }.into());
             }
             found.agrees(name, &asked)?;
+            remove_leftovers(&place.directory)?;
             return Ok((place, found));
         }
         if unfinished == Unfinished::Resume

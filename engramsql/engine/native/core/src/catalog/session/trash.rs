@@ -56,11 +56,11 @@ impl Doomed {
             }
             number += 1;
         };
-        fault::point("trash-rename");
+        fault::point("trash.rename");
         std::fs::rename(&self.path, &trash)
             .and_then(|()| File::open(folder)?.sync_all())
             .map_err(|error| CatalogError::NotRemoved { path: self.path.clone(), error })?;
-        fault::point("trash-renamed");
+        fault::point("trash.renamed");
         let lock = match self.lock {
             // Nobody else is to remove it at the same time.
             None if !trash.is_symlink() => Some(DirectoryLock::take(&trash)?),
@@ -78,7 +78,7 @@ impl Trash {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(CatalogError::NotRemoved { path, error }.into());
             }
-            _ => fault::point("trash-removed"),
+            _ => fault::point("trash.removed"),
         }
         drop(lock);
         Ok(())
