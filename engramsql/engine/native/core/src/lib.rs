@@ -10,6 +10,7 @@
 pub mod build;
 pub mod cache;
 pub mod catalog;
+mod clock;
 pub mod cpu;
 pub mod error;
 pub mod fault;

@@ -6,7 +6,7 @@
 mod building;
 
 use building::{contents, golden, names};
-use engram_engine::build::{BuildOptions, BuildSource, Unfinished, build};
+use engram_engine::build::{BuildOptions, BuildSource, StoreDescription, StoreWriter, Unfinished, build};
 use engram_engine::catalog::{RegisterOptions, Session, TableEntry};
 use engram_engine::{Progress, Result};
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use std::process::{Command, Output};
 
 const DATABASE: &str = "ENGRAMSQL_TEST_DATABASE";
 const REPLACE: &str = "ENGRAMSQL_TEST_REPLACE";
+const STORE: &str = "ENGRAMSQL_TEST_STORE";
 /// Every step at which something is written, renamed or read.
 const STEPS: &[&str] = &[
     "build.plan",
@@ -188,4 +189,28 @@ fn a_running_build_is_named_by_its_process() {
     assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
     drop(held);
     build_here(&database, Unfinished::Resume, false).unwrap();
+}
+
+/// Not a test by itself: writes rows where the first shard cannot be synced.
+#[test]
+fn child_that_writes_rows() {
+    let Some(store) = std::env::var_os(STORE) else { return };
+    let description = StoreDescription { format: None, spec: None, layer: None, source: "rows".to_owned() };
+    let mut writer = StoreWriter::create(Path::new(&store), 8, 80, description).unwrap();
+    assert!(writer.write_rows(&[1; 160]).is_err());
+    let again = writer.write_rows(&[1; 8]).unwrap_err().to_string();
+    assert!(again.contains("an earlier write failed"), "{again}");
+    let finished = writer.finish().unwrap_err().to_string();
+    assert!(finished.contains("an earlier write failed"), "{finished}");
+}
+
+#[test]
+fn a_store_of_which_a_write_failed_is_never_finished() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child_that_writes_rows", "--nocapture"]);
+    command.env(STORE, home.path().join("store")).env("ENGRAMSQL_FAULT", "enospc@sync:1");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(names(home.path()), Vec::<String>::new());
 }

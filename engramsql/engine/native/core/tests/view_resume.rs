@@ -3,9 +3,9 @@
 mod view_support;
 
 use engram_engine::catalog::Session;
-use engram_engine::storage::Unfinished;
-use engram_engine::view::{Order, ViewBuilder, ViewOptions};
-use engram_engine::{ErrorKind, Progress};
+use engram_engine::storage::{DirectoryLock, StorageError, Unfinished};
+use engram_engine::view::{Order, ViewBuilder, ViewOptions, build_index};
+use engram_engine::{Error, ErrorKind, Progress};
 use std::path::Path;
 use std::process::{Command, Output};
 use view_support::*;
@@ -156,4 +156,36 @@ fn one_builds_at_a_time_and_a_cancelled_build_goes_on() {
     assert!(builder.keys_are_complete());
     builder.finish(&session, &Progress::new()).unwrap();
     assert!(session.view("v").unwrap().is_usable());
+}
+
+#[test]
+fn an_index_is_built_by_one_process_at_a_time() {
+    let directory = directory();
+    let session = database(directory.path(), "ckpt_qwen4_exp_fp8");
+    let corpus = corpus_of(&session);
+    let entry = build(&session, "v", "t", &corpus, options(Unfinished::Refuse)).unwrap();
+    let before = content(&entry.directory);
+    let other = DirectoryLock::take(&entry.directory).unwrap();
+    let error = build_index(&session, "v", None, &Progress::new()).unwrap_err();
+    assert!(matches!(error, Error::Storage(StorageError::Busy { .. })), "{error}");
+    // Nor does the view go while somebody writes to it.
+    assert!(session.drop_view("v", true).is_err());
+    drop(other);
+    build_index(&session, "v", None, &Progress::new()).unwrap();
+    assert_eq!(content(&entry.directory), before);
+}
+
+#[test]
+fn shards_are_neither_empty_nor_beyond_number() {
+    let directory = directory();
+    let session = database(directory.path(), "ckpt_qwen4_exp_fp8");
+    let no_rows = ViewOptions { shard_bytes: 0, ..ViewOptions::default() };
+    let error = build(&session, "v", "t", &[vec![1, 2]], no_rows).unwrap_err();
+    assert_eq!((error.kind(), error.to_string().contains("shard_bytes")), (ErrorKind::Argument, true), "{error}");
+    let mut builder =
+        ViewBuilder::begin(&session, "v", "t", ViewOptions { shard_bytes: 1, ..ViewOptions::default() }).unwrap();
+    builder.add_keys(&vec![0; 100_001 * builder.heads()]).unwrap();
+    let error = builder.finish(&session, &Progress::new()).unwrap_err().to_string();
+    assert!(error.contains("100001 shards") && error.contains("larger shard_bytes"), "{error}");
+    assert_eq!(session.orphans().unwrap(), []);
 }

@@ -2,8 +2,7 @@
 
 use crate::error::Result;
 use crate::fault;
-use crate::storage::{DirectoryLock, StorageError, remove_directory, sync_directory};
-use std::ffi::OsString;
+use crate::storage::{DirectoryLock, StorageError, remove_directory, remove_file, sync_directory};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -14,14 +13,6 @@ pub(super) struct WorkingDirectory {
 }
 
 impl WorkingDirectory {
-    /// Where the store `directory` grows.
-    pub(super) fn path_of(directory: &Path) -> PathBuf {
-        let mut name = OsString::from(".");
-        name.push(directory.file_name().unwrap_or_default());
-        name.push(".building");
-        directory.with_file_name(name)
-    }
-
     /// Makes the directory and takes it.
     pub(super) fn create(path: &Path) -> Result<WorkingDirectory, StorageError> {
         let io = |error| StorageError::io("create", path, error);
@@ -84,21 +75,11 @@ impl WorkingDirectory {
 
     /// Lets the directory go, which is complete.
     pub(super) fn release(self) -> Result<(), StorageError> {
-        remove_file(&self.path.join(DirectoryLock::FILE))?;
-        drop(self.lock);
-        Ok(())
+        self.lock.remove(&self.path)
     }
 
     /// Removes the directory and all that is in it.
     pub(super) fn remove(self) -> Result<(), StorageError> {
         remove_directory(&self.path)
-    }
-}
-
-/// Removes a file; one that is not there is removed already.
-pub(super) fn remove_file(path: &Path) -> Result<(), StorageError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(StorageError::io("remove", path, error)),
-        _ => Ok(()),
     }
 }

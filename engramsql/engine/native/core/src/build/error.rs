@@ -65,6 +65,12 @@ pub enum BuildError {
         /// Bytes of a row.
         row_bytes: usize,
     },
+    /// A store of which a write has failed.
+    #[error("'{}' lacks rows, because an earlier write failed; nothing was kept, write it anew", path.display())]
+    WriteFailed {
+        /// The store being written.
+        path: PathBuf,
+    },
     /// Rows of a width that their description contradicts.
     #[error("'{}': rows of {row_bytes} bytes do not fit {what}", path.display())]
     Mismatch {
@@ -117,7 +123,9 @@ impl BuildError {
                 ErrorKind::Catalog
             }
             BuildError::SecondReader { .. } => ErrorKind::Source,
-            BuildError::NotEmpty { .. } | BuildError::Differs { .. } => ErrorKind::Storage,
+            BuildError::NotEmpty { .. } | BuildError::WriteFailed { .. } | BuildError::Differs { .. } => {
+                ErrorKind::Storage
+            }
         }
     }
 }

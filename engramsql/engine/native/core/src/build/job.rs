@@ -4,13 +4,14 @@ use super::directory::WorkingDirectory;
 use super::error::BuildError;
 use super::plan::{PLAN, Plan};
 use super::writer::complete;
-use super::{BuildOptions, Unfinished, geometry, now, sample, shards};
+use super::{BuildOptions, Unfinished, geometry, sample, shards};
 use crate::catalog::{Held, Session, TableEntry};
+use crate::clock::now;
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::source::{MANIFEST, StoreDescription};
 use crate::storage::checksum::BLOCK_BYTES;
-use crate::storage::{DirectoryLock, StorageError};
+use crate::storage::{DirectoryLock, StorageError, building_path};
 use crate::table::Table;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,8 +53,12 @@ impl Job {
         };
         let mut plan = Plan { layout, description, source_identity: Some(table.identity()), built_at: now() };
         let first = session.first_directory(Held::Table, &name)?;
-        let place = WorkingDirectory::path_of(&first);
+        let place = building_path(&first);
         let standing = Self::find(session, &name, &mut plan, &place, options)?;
+        if matches!(standing, Standing::New | Standing::Begun { .. }) {
+            // One that cannot check what is built in the end is told now.
+            sample::second_reader(&table, layout)?;
+        }
         Ok(Job { name, table, plan, place, standing })
     }
 

@@ -23,15 +23,13 @@ use crate::catalog::{Held, RegisterOptions, Session, TableEntry};
 use crate::error::Result;
 use crate::fault;
 use crate::progress::Progress;
-use crate::source::{self, SourceError, StoreLayout};
+use crate::source::{self, MOST_SHARDS, SourceError, StoreLayout};
 use crate::storage::{StorageError, require_space};
 use crate::table::Table;
 use job::Job;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most shards of a store.
-const MOST_SHARDS: u64 = 100_000;
 /// Most shards that are built at a time; each takes about 12 MB of memory.
 const MOST_JOBS: usize = 64;
 
@@ -103,10 +101,9 @@ pub fn build(
         jobs.push(Job::plan(session, name, table, options)?);
     }
     let needed = jobs.iter().map(Job::bytes_to_write).sum();
-    if needed > 0
-        && let Some(home) = session.directory()
-    {
-        let exists = home.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    // The place itself: `tables` may be a link to another disk.
+    if let Some(job) = jobs.iter().find(|job| job.bytes_to_write() > 0) {
+        let exists = job.directory().ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
         require_space(exists, needed)?;
     }
     for job in &mut jobs {
@@ -184,9 +181,4 @@ fn check_shards(shards: u64) -> Result<(), BuildError> {
     }
     let rule = format!("a store has at most {MOST_SHARDS}; give larger shard_bytes");
     Err(BuildError::BadOption { option: "the number of shards", value: shards, rule })
-}
-
-/// Microseconds since the Unix epoch; 0 on a machine whose clock is before it.
-fn now() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
 }

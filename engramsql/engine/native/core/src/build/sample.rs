@@ -17,6 +17,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Threads that read rows.
 const READERS: usize = 8;
 
+/// The second reader of the source of `table`, which has to find as many rows.
+pub(super) fn second_reader(table: &Table, layout: StoreLayout) -> Result<SecondReader, BuildError> {
+    let source = SecondReader::open(table.source(), table.kind(), table.layer(), layout.row_bytes)?;
+    if source.rows() != layout.rows {
+        let what = format!("it finds {} rows, not {}", source.rows(), layout.rows);
+        return Err(BuildError::SecondReader { path: table.source().to_owned(), what });
+    }
+    Ok(source)
+}
+
 /// Compares rows of the store in `directory` with those that the second reader finds in the source of `table`: the first
 /// and last of every shard on both sides, and `rows` more, half of them evenly spread, half of them random.
 pub(super) fn check(
@@ -27,11 +37,7 @@ pub(super) fn check(
     progress: &Progress,
 ) -> Result<()> {
     fault::io("build.check").map_err(|error| StorageError::io("read", directory, error))?;
-    let source = SecondReader::open(table.source(), table.kind(), table.layer(), layout.row_bytes)?;
-    if source.rows() != layout.rows {
-        let what = format!("it finds {} rows, not {}", source.rows(), layout.rows);
-        return Err(BuildError::SecondReader { path: table.source().to_owned(), what }.into());
-    }
+    let source = second_reader(table, layout)?;
     let sample: Vec<u64> = choose(layout, source.boundaries(), rows, &table.identity()).into_iter().collect();
     progress.begin("check", sample.len() as u64 * layout.row_bytes);
     let failed = AtomicBool::new(false);

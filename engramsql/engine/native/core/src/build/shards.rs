@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The file of checksums that says that a shard is done.
 fn sums_path(directory: &Path, shard: u64) -> PathBuf {
-    directory.join(StoreLayout::file_name(shard)).with_extension("sums")
+    directory.join(StoreLayout::sums_name(shard))
 }
 
 /// Checksums of a shard that is done.
@@ -40,9 +40,7 @@ pub(super) fn remove_unfinished(directory: &WorkingDirectory, layout: StoreLayou
     let (mut done, mut pending) = (std::collections::HashSet::new(), Vec::new());
     for shard in 0..layout.shards() {
         if sums_of(directory.path(), layout, shard).is_some() {
-            let name = StoreLayout::file_name(shard);
-            done.insert(name.replace(".bin", ".sums"));
-            done.insert(name);
+            done.extend([StoreLayout::file_name(shard), StoreLayout::sums_name(shard)]);
         } else {
             pending.push(shard);
         }

@@ -2,13 +2,14 @@
 
 use super::directory::WorkingDirectory;
 use super::error::BuildError;
+use super::geometry;
 use super::plan::{CHECKSUMS, PLAN, Plan};
-use super::{geometry, now};
+use crate::clock::now;
 use crate::error::Result;
 use crate::source::{StoreDescription, StoreLayout, TOKEN_MAP};
 use crate::spec::Spec;
 use crate::storage::checksum::{Checksums, FileSums};
-use crate::storage::{OrderedWriter, StorageError};
+use crate::storage::{OrderedWriter, StorageError, building_path};
 use std::path::{Path, PathBuf};
 
 /// Writes a store; nothing is under its name before [`finish`](StoreWriter::finish), and dropped before that it leaves
@@ -22,6 +23,8 @@ pub struct StoreWriter {
     /// Bytes of the current shard.
     filled: u64,
     finished: Vec<FileSums>,
+    /// Whether a write has failed, so that rows are missing.
+    failed: bool,
 }
 
 impl StoreWriter {
@@ -41,7 +44,7 @@ impl StoreWriter {
         if std::fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) || directory.is_file() {
             return Err(BuildError::NotEmpty { path: directory }.into());
         }
-        let path = WorkingDirectory::path_of(&directory);
+        let path = building_path(&directory);
         let work = match WorkingDirectory::take(&path)? {
             // A plan belongs to a build that can be resumed; without one it is what a process that died left.
             Some(work) if work.path().join(PLAN).exists() => return Err(BuildError::NotEmpty { path }.into()),
@@ -52,7 +55,15 @@ impl StoreWriter {
             None => WorkingDirectory::create(&path)?,
         };
         let plan = Plan { layout, description, source_identity: None, built_at: now() };
-        Ok(StoreWriter { directory, work: Some(work), plan, shard: None, filled: 0, finished: Vec::new() })
+        Ok(StoreWriter {
+            directory,
+            work: Some(work),
+            plan,
+            shard: None,
+            filled: 0,
+            finished: Vec::new(),
+            failed: false,
+        })
     }
 
     /// Where the store will be.
@@ -70,12 +81,20 @@ impl StoreWriter {
     /// # Errors
     /// Bytes that are no whole number of rows (nothing of them was written); a disk that is full or fails (the store can
     /// only be dropped then).
-    pub fn write_rows(&mut self, mut rows: &[u8]) -> Result<()> {
+    pub fn write_rows(&mut self, rows: &[u8]) -> Result<()> {
+        self.require_whole()?;
         let width = self.plan.layout.row_bytes;
         if !rows.len().is_multiple_of(width as usize) {
             let path = self.directory.clone();
             return Err(BuildError::PartialRow { path, bytes: rows.len(), row_bytes: width as usize }.into());
         }
+        let written = self.write_whole_rows(rows);
+        self.failed = written.is_err();
+        written
+    }
+
+    fn write_whole_rows(&mut self, mut rows: &[u8]) -> Result<()> {
+        let width = self.plan.layout.row_bytes;
         let full = self.plan.layout.rows_per_shard * width;
         while !rows.is_empty() {
             let mut shard = match self.shard.take() {
@@ -105,8 +124,9 @@ impl StoreWriter {
     /// Gives the store its name; returns the digest of its manifest.
     ///
     /// # Errors
-    /// No rows; a disk that is full or fails.
+    /// No rows; an earlier write that failed; a disk that is full or fails.
     pub fn finish(mut self) -> Result<String> {
+        self.require_whole()?;
         if let Some(shard) = self.shard.take() {
             self.finished.push(shard.finish()?);
         }
@@ -119,6 +139,10 @@ impl StoreWriter {
             work.rename(&self.directory)?.release()?;
         }
         Ok(digest)
+    }
+
+    fn require_whole(&self) -> Result<(), BuildError> {
+        if self.failed { Err(BuildError::WriteFailed { path: self.directory.clone() }) } else { Ok(()) }
     }
 
     fn work(&self) -> &Path {

@@ -1,5 +1,6 @@
 //! What the catalog remembers of a table or view.
 
+use crate::clock::now;
 use crate::source::SourceTable;
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
@@ -215,9 +216,4 @@ pub struct SqlViewEntry {
     pub name: String,
     /// The SELECT behind it.
     pub sql: String,
-}
-
-/// Microseconds since the Unix epoch; 0 on a machine whose clock is before it.
-pub(super) fn now() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
 }

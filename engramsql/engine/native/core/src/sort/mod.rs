@@ -44,8 +44,9 @@ impl Sorter {
     /// fit lies in `directory`. Records with equal keys are folded into one if `fold` is given.
     pub(crate) fn new(directory: &Path, shape: Shape, fold: Option<Fold>, memory: u64, overhead: usize) -> Sorter {
         let each = (shape.record + ORDER_BYTES + overhead) as u64;
-        // Two at least: with one, every record would be a run.
-        let capacity = (memory / each).clamp(2, u64::from(u32::MAX)) as usize;
+        // Two at least: with one, every record would be a run. And numbers of records have 32 bits, those of twice as many
+        // places in the caller's table of them too.
+        let capacity = (memory / each).clamp(2, 1 << 31) as usize;
         Sorter { directory: directory.to_owned(), shape, fold, capacity, held: Vec::new(), runs: None }
     }
 

@@ -19,7 +19,7 @@ pub use layout::{Extent, Layout, Part};
 pub use safetensors::{Header, Tensor};
 pub use stamp::FileStamp;
 pub use store::StoreDescription;
-pub(crate) use store::{MANIFEST, StoreLayout, TOKEN_MAP};
+pub(crate) use store::{MANIFEST, MOST_SHARDS, StoreLayout, TOKEN_MAP};
 
 use crate::catalog::{RegisterOptions, SpecConstants};
 use crate::error::Result;

@@ -1,6 +1,7 @@
 //! One process at a time in a directory that is being written.
 
 use super::error::StorageError;
+use super::space::remove_file;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -44,5 +45,10 @@ impl DirectoryLock {
         file.set_len(0).map_err(io)?;
         write!(file, "{}", std::process::id()).map_err(io)?;
         Ok(DirectoryLock(file))
+    }
+
+    /// Removes the lock file from `directory`, as it is called by now, and lets it go: what is there is complete.
+    pub fn remove(self, directory: &Path) -> Result<(), StorageError> {
+        remove_file(&directory.join(Self::FILE))
     }
 }

@@ -15,4 +15,5 @@ pub use error::StorageError;
 pub use lock::DirectoryLock;
 pub use space::{clear_directory, remove_directory, remove_file, remove_leftovers, require_space, sync_directory};
 pub use unfinished::Unfinished;
+pub(crate) use unfinished::{building_path, is_building_name};
 pub use writer::OrderedWriter;

@@ -1,6 +1,6 @@
 //! Blocks of files against their checksums: all of them in order, or some.
 
-use super::finding::{Finding, Level, name_of};
+use super::finding::{Finding, Level, counted, name_of};
 use super::random::Random;
 use crate::error::{Error, Result};
 use crate::fault;
@@ -220,12 +220,15 @@ impl Tally<'_> {
             });
         }
         if more > 0 {
-            findings.push(Finding::bad(check, shard, format!("{name}: {more} more bad blocks")));
+            findings.push(Finding::bad(
+                check,
+                shard,
+                format!("{name}: {more} more bad {}", if more == 1 { "block" } else { "blocks" }),
+            ));
         }
         if findings.is_empty() {
-            let blocks = of.sums.blocks.len();
-            let detail =
-                if all { format!("{name}: {blocks} blocks") } else { format!("{name}: {checked} of {blocks} blocks") };
+            let blocks = counted(of.sums.blocks.len() as u64, "block");
+            let detail = if all { format!("{name}: {blocks}") } else { format!("{name}: {checked} of {blocks}") };
             findings.push(Finding::good(check, shard, detail));
         }
         findings

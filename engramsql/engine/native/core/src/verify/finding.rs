@@ -89,6 +89,11 @@ impl<'a> Report<'a> {
     }
 }
 
+/// "1 shard", "2 shards".
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The name of a file, for details.
 pub(super) fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()

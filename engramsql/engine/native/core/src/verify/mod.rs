@@ -20,7 +20,8 @@ pub use compare::{Comparison, Difference, TakeDifference, compare};
 pub use error::VerifyError;
 pub use finding::{Finding, Level};
 
-use crate::catalog::{CatalogError, Session, TableEntry, ViewEntry};
+use crate::catalog::{CatalogError, Session};
+use crate::clock::now;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use finding::Report;
@@ -48,35 +49,28 @@ pub fn verify(
         table::check_path(session, name, level, progress, &mut report)?;
         return Ok(report.bad() == 0);
     }
+    let may_mark = |good: bool| good && level == Level::Full && !session.is_read_only();
     if let Ok(entry) = session.view_entry(name) {
         view::check(session, &entry, level, resume, progress, &mut report)?;
         let good = report.bad() == 0;
-        let same = |now: ViewEntry| now.digest == entry.digest;
-        if good && level == Level::Full && !session.is_read_only() && session.view_entry(name).is_ok_and(same) {
-            mark(session, &entry.name)?;
+        if may_mark(good) {
+            unless_changed(session.mark_view_verified(&entry, now()))?;
         }
         return Ok(good);
     }
     let entry = session.table_entry(name)?;
     table::check_named(session, &entry, level, resume, progress, &mut report)?;
     let good = report.bad() == 0;
-    // A name that means another table by now was not verified.
-    let same = |now: TableEntry| {
-        (now.registered_at, &now.source, &now.digest) == (entry.registered_at, &entry.source, &entry.digest)
-    };
-    if good && level == Level::Full && !session.is_read_only() && session.table_entry(name).is_ok_and(same) {
-        mark(session, &entry.name)?;
+    if may_mark(good) {
+        unless_changed(session.mark_table_verified(&entry, now()))?;
     }
     Ok(good)
 }
 
-/// Remembers that `name` is good now.
-fn mark(session: &Session, name: &str) -> Result<()> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.map_or(0, |since| since.as_micros() as i64);
-    match session.mark_verified(name, now) {
-        // Dropped meanwhile: there is nothing to remember it of.
-        Err(Error::Catalog(CatalogError::UnknownTable { .. } | CatalogError::UnknownView { .. })) => Ok(()),
+/// A name that means something else by now, or nothing, was not verified: there is nothing to remember it of.
+fn unless_changed(answer: Result<()>) -> Result<()> {
+    match answer {
+        Err(Error::Catalog(CatalogError::ChangedMeanwhile { .. })) => Ok(()),
         answer => answer,
     }
 }

@@ -7,7 +7,7 @@
 use super::finding::Level;
 use crate::catalog::Session;
 use crate::error::Result;
-use crate::storage::{StorageError, seal};
+use crate::storage::{StorageError, remove_file, seal};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -69,7 +69,8 @@ impl Resumable {
     /// Forgets everything: the verification came to its end.
     pub(super) fn remove(self) -> Result<()> {
         let Some(path) = self.path else { return Ok(()) };
-        std::fs::remove_file(&path).map_err(|error| StorageError::io("remove", &path, error))?;
+        // Another verification of the same may have come to its end before.
+        remove_file(&path)?;
         if let Some(folder) = path.parent() {
             // Others may have something in it.
             let _ = std::fs::remove_dir(folder);

@@ -2,11 +2,12 @@
 
 use super::blocks::{Choice, Items, Summed};
 use super::files::{check_blocks, check_size, is_shard, others, read_checksums};
-use super::finding::{Finding, Level, Report};
+use super::finding::{Finding, Level, Report, counted};
 use super::state::Resumable;
 use crate::catalog::Session;
 use crate::error::Result;
 use crate::progress::Progress;
+use crate::source::StoreLayout;
 use crate::spec::TokenMap;
 use crate::storage::checksum::Checksums;
 use crate::storage::seal;
@@ -121,7 +122,7 @@ impl Store<'_> {
             }
         }
         if report.bad() == bad {
-            report.add(Finding::good("files", None, format!("{shards} shards of the recorded sizes")));
+            report.add(Finding::good("files", None, format!("{} of the recorded sizes", counted(shards, "shard"))));
         }
         self.stray(shards, report);
         let mut state = match (self.resume, digest) {
@@ -133,7 +134,7 @@ impl Store<'_> {
     }
 
     fn shard(&self, shard: u32) -> PathBuf {
-        self.directory.join(format!("shard_{shard:03}.bin"))
+        self.directory.join(StoreLayout::file_name(shard.into()))
     }
 
     /// What the manifest says, if it proves itself, and its digest.
@@ -153,7 +154,8 @@ impl Store<'_> {
         match Described::of(&manifest) {
             Ok(described) => {
                 let Described { shards, rows, row_bytes, .. } = &described;
-                let detail = format!("manifest.json: {rows} rows of {row_bytes} bytes in {shards} shards");
+                let (rows, shards) = (counted(*rows, "row"), counted(*shards, "shard"));
+                let detail = format!("manifest.json: {rows} of {row_bytes} bytes in {shards}");
                 report.add(Finding::good("manifest", None, detail));
                 Some((described, digest))
             }

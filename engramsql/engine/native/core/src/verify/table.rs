@@ -1,6 +1,6 @@
 //! Tables: built ones by what describes them, others by what can be read.
 
-use super::finding::{Finding, Level, Report, name_of};
+use super::finding::{Finding, Level, Report, counted, name_of};
 use super::rows;
 use super::state::Resumable;
 use super::store::{Store, describes_itself};
@@ -100,10 +100,14 @@ fn check_open(
     report: &mut Report<'_>,
 ) -> Result<()> {
     if !built {
-        let (rows, bytes, shards) = (table.rows(), table.row_bytes(), table.shard_count());
-        let detail = format!("headers and sizes agree: {rows} rows of {bytes} bytes in {shards} shards");
+        let (rows, shards) = (counted(table.rows(), "row"), counted(table.shard_count().into(), "shard"));
+        let detail = format!("headers and sizes agree: {rows} of {} bytes in {shards}", table.row_bytes());
         report.add(Finding::good("manifest", None, detail));
-        report.add(Finding::good("files", None, format!("{} files, all there", table.layout().files.len())));
+        report.add(Finding::good(
+            "files",
+            None,
+            format!("{}, all there", counted(table.layout().files.len() as u64, "file")),
+        ));
         if table.kind() == SourceKind::Checkpoint {
             stray(table.source(), report);
         }

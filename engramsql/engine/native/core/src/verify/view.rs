@@ -2,7 +2,7 @@
 
 use super::blocks::{Choice, Items, Summed};
 use super::files::{check_blocks, check_size, is_shard, others, read_checksums};
-use super::finding::{Finding, Level, Report};
+use super::finding::{Finding, Level, Report, counted};
 use super::records;
 use super::state::Resumable;
 use super::store::{CHECKSUMS, MANIFEST};
@@ -10,6 +10,7 @@ use crate::catalog::{Session, ViewEntry};
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::slot_index::IndexManifest;
+use crate::source::StoreLayout;
 use crate::storage::checksum::Checksums;
 use crate::storage::seal;
 use crate::table::Table;
@@ -121,7 +122,8 @@ fn manifest(entry: &ViewEntry, report: &mut Report<'_>) -> Option<Described> {
     match Described::of(&manifest) {
         Ok(described) => {
             let Described { slots, slot_bytes, shards, .. } = &described;
-            let detail = format!("manifest.json: {slots} records of {slot_bytes} bytes in {shards} shards");
+            let (records, shards) = (counted(*slots, "record"), counted(*shards, "shard"));
+            let detail = format!("manifest.json: {records} of {slot_bytes} bytes in {shards}");
             report.add(Finding::good("manifest", None, detail));
             Some(described)
         }
@@ -175,7 +177,7 @@ fn own_files<'a>(
     let bad = report.bad();
     let mut files = Vec::with_capacity(checksums.files.len());
     for (shard, sums) in (0u32..).zip(shards) {
-        let own = directory.join(format!("shard_{shard:03}.bin"));
+        let own = directory.join(StoreLayout::file_name(shard.into()));
         let path = described.and_then(|described| described.records.clone()).unwrap_or(own);
         // A file of others may go on after its last record.
         if let Some(described) = described.filter(|d| d.records.is_none() && d.bytes_of(shard.into()) != sums.bytes) {
@@ -202,7 +204,7 @@ fn own_files<'a>(
         report.add(Finding::good(
             "files",
             None,
-            format!("{} shards and the keys, of the recorded sizes", shards.len()),
+            format!("{} and the keys, of the recorded sizes", counted(shards.len() as u64, "shard")),
         ));
     }
     files

@@ -11,7 +11,7 @@ impl Table {
     /// are read there, one read each; the values are those of [`vectors_into`](Table::vectors_into).
     ///
     /// # Errors
-    /// As `vectors_into`. A view that fails is not asked again, and its tokens come from the rows.
+    /// As `vectors_into`, also for a table whose files have changed and whose views hold every token. A view that fails is not asked again, and its tokens come from the rows.
     pub fn e_t_into(&self, rowids: &[i64], out: &mut [f32]) -> Result<()> {
         let (decoder, dim) = self.decoder()?;
         let views = |view: &View, slots: &[i64], at: &[usize], out: &mut [f32]| view.e_t_scattered(slots, at, out);
@@ -54,6 +54,8 @@ impl Table {
         check_output("values", rowids.len() * dim, out.len())?;
         // No view is asked for what no table has.
         self.check_ids(rowids)?;
+        // Nor does one answer for a table that has become another one since it was opened.
+        self.check_files()?;
         let tokens = rowids.len() / heads;
         let mut rest: Vec<usize> = (0..tokens).collect();
         for view in views.iter().filter(|view| view.is_usable()) {

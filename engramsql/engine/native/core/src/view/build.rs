@@ -5,22 +5,23 @@
 
 use super::collect::{Collected, Collector};
 use super::error::ViewError;
-use super::manifest::{CHECKSUMS, INDEX, KEYS, Manifest, sums_name};
+use super::manifest::{CHECKSUMS, INDEX, KEYS, Manifest, modified_at};
 use super::options::{Order, ViewOptions};
 use super::place::Place;
 use super::plan::{self, Plan, PlanKeys, PlanTable};
 use super::records::Records;
 use crate::catalog::{CatalogError, Session, ViewEntry};
+use crate::clock::now;
 use crate::error::Result;
 use crate::fault;
 use crate::progress::Progress;
 use crate::slot_index::{KeyShape, Keys, SlotIndex};
+use crate::source::{FileStamp, MOST_SHARDS, StoreLayout};
 use crate::storage::checksum::{Checksums, FileSums};
 use crate::storage::{OrderedWriter, StorageError, remove_file, sync_directory};
 use crate::table::Table;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Memory that sorting an index never needs more of.
 const INDEX_MEMORY: u64 = 16 << 20;
@@ -78,8 +79,7 @@ impl ViewBuilder {
             dim: table.dim(),
             key_bytes: shape.key_bytes(),
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
-        let asked = Plan::new(name, of, &options, now)?;
+        let asked = Plan::new(name, of, &options, now())?;
         let (place, plan) = Place::take(session, &home, name, asked, options.unfinished)?;
         Ok(ViewBuilder { name: name.to_owned(), home, table, shape, options, plan, place, source: Source::None })
     }
@@ -194,6 +194,12 @@ impl ViewBuilder {
         if keys.slots == 0 {
             return Err(empty(&self.name, "no token and no key was given").into());
         }
+        let shards = keys.slots.div_ceil(self.plan.slots_per_shard(keys.slots));
+        if shards > MOST_SHARDS {
+            let reason =
+                format!("it would have {shards} shards, and has at most {MOST_SHARDS}; give larger shard_bytes");
+            return Err(self.refused(&reason).into());
+        }
         let sums = out.finish()?;
         fault::io("view.keys").map_err(|error| StorageError::io("write", &path, error))?;
         Checksums { files: vec![sums] }.publish(&self.place.directory().join(KEYS_SUMS))?;
@@ -207,8 +213,11 @@ impl ViewBuilder {
     }
 
     /// Completes the records; the checksums of all files but the index's.
-    fn complete_records(&self, keys: PlanKeys, progress: &Progress) -> Result<Vec<FileSums>> {
+    fn complete_records(&mut self, keys: PlanKeys, progress: &Progress) -> Result<Vec<FileSums>> {
         let directory = self.place.directory();
+        let outside = self.plan.records.as_ref().map(PathBuf::from);
+        let stamp_of = |path: &PathBuf| FileStamp::of(path).map_err(|error| StorageError::io("read", path, error));
+        let before = outside.as_ref().map(stamp_of).transpose()?;
         let sums_path = directory.join(KEYS_SUMS);
         let (mut of_keys, _) = Checksums::read(&sums_path)?;
         let of_keys = of_keys.files.pop().filter(|sums| sums.bytes == keys.slots * self.shape.bytes() as u64);
@@ -225,6 +234,12 @@ impl ViewBuilder {
         let mut sums = records.complete()?;
         // In place sources carry no digest; what tells them from others must have stayed the same while they were read.
         self.table.check_files()?;
+        if let (Some(path), Some(before)) = (&outside, before) {
+            if let Some(change) = before.change(FileStamp::of(path)) {
+                return Err(StorageError::damaged(path, format!("it {change} while it was compared")).into());
+            }
+            self.plan.records_modified = Some(modified_at(&before));
+        }
         sums.push(of_keys);
         Ok(sums)
     }
@@ -248,7 +263,7 @@ impl ViewBuilder {
         let directory = self.place.directory().to_owned();
         // From here on the manifest says all that the plan did.
         let shards = manifest.shards();
-        for name in (0..shards).map(sums_name).chain([KEYS_SUMS.to_owned(), plan::FILE.to_owned()]) {
+        for name in (0..shards).map(StoreLayout::sums_name).chain([KEYS_SUMS.to_owned(), plan::FILE.to_owned()]) {
             remove_file(&directory.join(name))?;
         }
         sync_directory(&directory)?;

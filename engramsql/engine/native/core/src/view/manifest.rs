@@ -2,7 +2,7 @@
 
 use super::options::{Form, Order};
 use super::plan::{self, Plan, PlanKeys, PlanOptions, object};
-use crate::source::{Extent, FileStamp, Layout, Part};
+use crate::source::{Extent, FileStamp, Layout, Part, StoreLayout};
 use crate::storage::checksum::BLOCK_BYTES;
 use crate::storage::{StorageError, seal};
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,8 @@ pub(super) struct Described {
     pub(super) tokens: Option<u64>,
     pub(super) covered: Option<u64>,
     pub(super) records: Option<String>,
+    #[serde(default)]
+    records_modified: Option<i64>,
     options: PlanOptions,
     pub(super) checksums: ChecksumFile,
     pub(super) built_at: i64,
@@ -96,6 +98,7 @@ impl Manifest {
                 tokens: keys.tokens,
                 covered: keys.covered,
                 records: plan.records.clone(),
+                records_modified: plan.records_modified,
                 options: plan.options.clone(),
                 checksums: ChecksumFile {
                     file: CHECKSUMS.to_owned(),
@@ -173,6 +176,7 @@ impl Manifest {
             form: view.form,
             order: view.order,
             records: view.records,
+            records_modified: view.records_modified,
             options: view.options,
             built_at: view.built_at,
             keys: Some(PlanKeys { slots: view.slots, tokens: view.tokens, covered: view.covered }),
@@ -196,9 +200,14 @@ impl Manifest {
         for shard in 0..shards {
             let path = match &self.view.records {
                 Some(path) => PathBuf::from(path),
-                None => directory.join(shard_name(shard)),
+                None => directory.join(StoreLayout::file_name(shard)),
             };
             let stamp = FileStamp::of(&path).map_err(|error| StorageError::io("open", &path, error))?;
+            // What others wrote there since was never compared with the rows.
+            if self.view.records.is_some() && self.view.records_modified != Some(modified_at(&stamp)) {
+                let what = "it was written to since the view was built; build the view again";
+                return Err(StorageError::damaged(&path, what));
+            }
             let first_row = shard * rows_per_shard;
             let rows = rows_per_shard.min(total_rows - first_row);
             let (found, expected) = (stamp.bytes(), rows * width);
@@ -214,12 +223,8 @@ impl Manifest {
     }
 }
 
-/// Name of the file of shard `shard`.
-pub(super) fn shard_name(shard: u64) -> String {
-    format!("shard_{shard:03}.bin")
-}
-
-/// Name of the checksums of a finished shard while others are written.
-pub(super) fn sums_name(shard: u64) -> String {
-    format!("shard_{shard:03}.sums")
+/// When a file was last written, in nanoseconds since the Unix epoch.
+pub(super) fn modified_at(stamp: &FileStamp) -> i64 {
+    let (seconds, nanoseconds) = stamp.modified();
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }

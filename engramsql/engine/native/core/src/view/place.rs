@@ -7,7 +7,7 @@ use crate::catalog::{Held, Session};
 use crate::error::Result;
 use crate::fault;
 use crate::storage::{
-    DirectoryLock, StorageError, Unfinished, clear_directory, remove_directory, remove_file, remove_leftovers,
+    DirectoryLock, StorageError, Unfinished, building_path, clear_directory, remove_directory, remove_leftovers,
     sync_directory,
 };
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl Place {
     ) -> Result<(Place, Plan)> {
         let first = session.first_directory(Held::View, name)?;
         let folder = first.parent().unwrap_or(home);
-        let directory = folder.join(format!(".{}.building", first.file_name().unwrap_or_default().to_string_lossy()));
+        let directory = building_path(&first);
         std::fs::create_dir_all(&directory).map_err(|error| StorageError::io("create", &directory, error))?;
         let lock = DirectoryLock::take(&directory)?;
         let mut place = Place { directory, lock: Some(lock), forget: false, named: false };
@@ -127,8 +127,8 @@ impl Place {
     }
 
     /// Gives the directory away: it is in the catalog.
-    pub(super) fn give_away(self) -> Result<(), StorageError> {
-        remove_file(&self.directory.join(DirectoryLock::FILE))
+    pub(super) fn give_away(mut self) -> Result<(), StorageError> {
+        self.lock.take().map_or(Ok(()), |lock| lock.remove(&self.directory))
     }
 }
 

@@ -30,6 +30,9 @@ pub(super) struct Plan {
     pub(super) order: String,
     /// The file that holds the records, if somebody else wrote them.
     pub(super) records: Option<String>,
+    /// When that file was last written (nanoseconds since the Unix epoch), once its records were compared.
+    #[serde(default)]
+    pub(super) records_modified: Option<i64>,
     pub(super) options: PlanOptions,
     pub(super) built_at: i64,
     /// Once the keys are complete and on the disk.
@@ -92,6 +95,9 @@ impl Plan {
             let path = path.to_str().ok_or_else(|| refused("the path of the record file is not valid Unicode"))?;
             (slot_bytes, records) = (file.slot_bytes, Some(path.to_owned()));
         }
+        if options.shard_bytes == 0 {
+            return Err(refused("shard_bytes cannot be 0: a shard has at least one record"));
+        }
         if options.top == Some(0) || options.budget.is_some_and(|budget| budget < record_bytes) {
             let reason = format!("top and budget leave room for no record of {record_bytes} bytes");
             return Err(ViewError::Empty { name: name.to_owned(), reason });
@@ -108,7 +114,8 @@ impl Plan {
             form: options.form.name().to_owned(),
             order: options.order.name().to_owned(),
             records,
-            options: PlanOptions { top: options.top, budget: options.budget, shard_bytes: options.shard_bytes.max(1) },
+            records_modified: None,
+            options: PlanOptions { top: options.top, budget: options.budget, shard_bytes: options.shard_bytes },
             built_at: now,
             keys: None,
         })

@@ -1,13 +1,14 @@
 //! The records of a view: rows gathered by key, shard after shard, each with its checksums once it is on the disk.
 
 use super::error::ViewError;
-use super::manifest::{KEYS, shard_name, sums_name};
+use super::manifest::KEYS;
 use super::options::Form;
 use super::plan::Plan;
 use crate::error::Result;
 use crate::fault;
 use crate::progress::Progress;
 use crate::slot_index::KeyShape;
+use crate::source::StoreLayout;
 use crate::storage::checksum::{Checksums, FileSums, Summer};
 use crate::storage::{OrderedWriter, StorageError, require_space};
 use crate::table::Table;
@@ -64,20 +65,20 @@ impl Records<'_> {
 
     /// The checksums of a shard that an interrupted build has finished.
     fn finished(&self, shard: u64, bytes: u64) -> Option<FileSums> {
-        let (mut sums, _) = Checksums::read(&self.directory.join(sums_name(shard))).ok()?;
+        let (mut sums, _) = Checksums::read(&self.directory.join(StoreLayout::sums_name(shard))).ok()?;
         let sums = sums.files.pop().filter(|sums| sums.bytes == bytes)?;
-        let size = std::fs::metadata(self.directory.join(shard_name(shard))).ok()?.len();
+        let size = std::fs::metadata(self.directory.join(StoreLayout::file_name(shard))).ok()?.len();
         (size == bytes).then_some(sums)
     }
 
     fn write(&self, keys: &File, shard: u64, slots: Range<u64>, bytes: u64) -> Result<FileSums> {
-        let path = self.directory.join(shard_name(shard));
+        let path = self.directory.join(StoreLayout::file_name(shard));
         let mut out = OrderedWriter::create(&path, bytes)?;
         self.gather(keys, slots, &mut |_, records| Ok(out.write(records)?))?;
         let sums = out.finish()?;
         fault::io("view.shard").map_err(|error| StorageError::io("write", &path, error))?;
         // The bytes are on the disk, so they may be trusted from here on.
-        Checksums { files: vec![sums.clone()] }.publish(&self.directory.join(sums_name(shard)))?;
+        Checksums { files: vec![sums.clone()] }.publish(&self.directory.join(StoreLayout::sums_name(shard)))?;
         Ok(sums)
     }
 

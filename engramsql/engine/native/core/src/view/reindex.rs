@@ -1,13 +1,13 @@
 //! The slot index of a view that is there, built anew.
 
 use super::manifest::{CHECKSUMS, INDEX, KEYS, Manifest};
-use crate::catalog::Session;
+use crate::catalog::{Session, ViewEntry};
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::read::stream_file;
 use crate::slot_index::{Keys, SlotIndex};
-use crate::storage::StorageError;
 use crate::storage::checksum::{Checksums, Summer};
+use crate::storage::{DirectoryLock, StorageError};
 use std::path::Path;
 
 /// Memory for sorting, unless the caller names it.
@@ -17,17 +17,26 @@ const MEMORY: u64 = 256 << 20;
 /// whole or damaged, stays until the new one is complete; the same keys give the same bytes.
 ///
 /// # Errors
-/// An unknown view, a read-only database, keys that are not those of the view any more, a full disk, cancellation.
+/// An unknown view, a read-only database, another process that builds the index now, keys that are not those of the view any more, a full disk, cancellation.
 pub fn build_index(session: &Session, name: &str, memory: Option<u64>, progress: &Progress) -> Result<()> {
     let entry = session.view_entry(name)?;
     session.require_writable()?;
+    // Two builds at a time would write to one file, and a view that is removed meanwhile is not to be written to.
+    let lock = DirectoryLock::take(&entry.directory)?;
+    let built = build_locked(&entry, memory.unwrap_or(MEMORY), progress);
+    let removed = lock.remove(&entry.directory);
+    built?;
+    Ok(removed?)
+}
+
+fn build_locked(entry: &ViewEntry, memory: u64, progress: &Progress) -> Result<()> {
     let (manifest, _) = Manifest::read(&entry.directory)?;
     let view = &manifest.view;
     check_keys(&entry.directory, &view.checksums.blake3, progress)?;
     let (heads, key_bytes) = (view.heads as usize, view.key_bytes as usize);
     let keys = Keys::open(&entry.directory.join(KEYS), heads, key_bytes, view.slots)?;
     let index = entry.directory.join(INDEX);
-    SlotIndex::build(&keys, &index, &view.checksums.blake3, memory.unwrap_or(MEMORY), progress)
+    SlotIndex::build(&keys, &index, &view.checksums.blake3, memory, progress)
 }
 
 /// Whether the keys are those that the view was built with: an index over others would lead to wrong records.

@@ -6,6 +6,7 @@ use super::Session;
 use super::place::{TABLES, TOKEN_MAPS, VIEWS, entry_within};
 use super::trash::{Doomed, TRASH, is_claimed};
 use crate::error::Result;
+use crate::storage::is_building_name;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -147,7 +148,7 @@ fn directory_kind(path: &Path, name: &str) -> OrphanKind {
     if name.starts_with(TRASH) {
         return OrphanKind::Trash;
     }
-    if name.starts_with('.') && name.ends_with(".building") && path.is_dir() {
+    if is_building_name(name) && path.is_dir() {
         return OrphanKind::UnfinishedBuild;
     }
     let manifest = std::fs::read(path.join("manifest.json"))

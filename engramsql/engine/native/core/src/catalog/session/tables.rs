@@ -1,6 +1,5 @@
 //! Tables: registered, published, verified, forgotten.
 
-use super::super::document::Document;
 use super::super::entry::{RegisterOptions, TableEntry};
 use super::super::error::CatalogError;
 use super::super::names;
@@ -84,16 +83,16 @@ impl Session {
         })
     }
 
-    /// Remembers when `verify` found a table or view good (microseconds since the Unix epoch).
-    pub fn mark_verified(&self, name: &str, at_us: i64) -> Result<()> {
+    /// Remembers when `verify` found this table good (microseconds since the Unix epoch).
+    ///
+    /// # Errors
+    /// [`CatalogError::ChangedMeanwhile`] if its name means another table by now, or none.
+    pub fn mark_table_verified(&self, verified: &TableEntry, at_us: i64) -> Result<()> {
         self.change(|state| {
-            let Document { tables, views, .. } = &mut state.document;
-            if let Some(table) = tables.iter_mut().find(|table| names::same(&table.name, name)) {
-                table.verified_at = Some(at_us);
-            } else if let Some(view) = views.iter_mut().find(|view| names::same(&view.name, name)) {
-                view.verified_at = Some(at_us);
-            } else {
-                return Err(state.unknown_of_any_kind(name).into());
+            let tables = &mut state.document.tables;
+            match tables.iter_mut().find(|table| table.opens_as(verified)) {
+                Some(table) => table.verified_at = Some(at_us),
+                None => return Err(CatalogError::ChangedMeanwhile { name: verified.name.clone() }.into()),
             }
             Ok(())
         })

@@ -67,6 +67,22 @@ impl Session {
         })
     }
 
+    /// Remembers when `verify` found this view good (microseconds since the Unix epoch).
+    ///
+    /// # Errors
+    /// [`CatalogError::ChangedMeanwhile`] if its name means another view by now, or none.
+    pub fn mark_view_verified(&self, verified: &ViewEntry, at_us: i64) -> Result<()> {
+        self.change(|state| {
+            let same =
+                |view: &&mut ViewEntry| names::same(&view.name, &verified.name) && view.digest == verified.digest;
+            match state.document.views.iter_mut().find(same) {
+                Some(view) => view.verified_at = Some(at_us),
+                None => return Err(CatalogError::ChangedMeanwhile { name: verified.name.clone() }.into()),
+            }
+            Ok(())
+        })
+    }
+
     /// All SQL views, in creation order.
     pub fn sql_views(&self) -> Result<Vec<SqlViewEntry>> {
         let mut state = self.state();

@@ -68,6 +68,9 @@ impl Manifest {
     }
 }
 
+/// Most shards of what EngramSQL builds.
+pub(crate) const MOST_SHARDS: u64 = 100_000;
+
 /// How many rows of how many bytes lie in how many files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoreLayout {
@@ -100,9 +103,14 @@ impl StoreLayout {
         (rows.end - rows.start) * self.row_bytes
     }
 
-    /// File name of a shard, and of its checksums while it is being built.
+    /// File name of a shard.
     pub(crate) fn file_name(shard: u64) -> String {
         format!("shard_{shard:03}.bin")
+    }
+
+    /// File name of its checksums while others are being built.
+    pub(crate) fn sums_name(shard: u64) -> String {
+        format!("shard_{shard:03}.sums")
     }
 
     /// The `layout` object, with the members that engramdb-python writes.

@@ -11,7 +11,7 @@ mod manifest;
 
 pub use description::StoreDescription;
 pub(crate) use description::TOKEN_MAP;
-pub(crate) use manifest::{MANIFEST, StoreLayout};
+pub(crate) use manifest::{MANIFEST, MOST_SHARDS, StoreLayout};
 
 use super::error::SourceError;
 use super::layout::Layout;
