@@ -128,6 +128,7 @@ class Lifecycle(ABC):
         keys: object = None,
         sql: str | None = None,
         column: str | None = None,
+        heads: int | None = None,
         order: Literal["key", "access"] = "key",
         form: Literal["rows", "float32"] = "rows",
         top: int | None = None,
@@ -153,6 +154,7 @@ class Lifecycle(ABC):
                 per line) or ``.npy`` file.
             sql: A query with a column of lists, a sequence per row: ``"SELECT tokens FROM documents"``.
             column: The list column, where a file, table or query has several.
+            heads: Row ids per key, for keys of a table without a spec.
             order: Order of the records: ``"key"`` ascending, or ``"access"``: as the corpus first needs them.
             form: What a record holds: the stored ``"rows"``, or e_t as ``"float32"``.
             top: Keep the keys that the corpus needs most often, at most so many.
@@ -188,6 +190,7 @@ class Lifecycle(ABC):
             memory=memory,
             unfinished=_unfinished(resume, restart),
             replace=replace,
+            heads=heads,
         )
         if not builder.keys_are_complete:
             with query_reader(self.connection, sql) as rows:

@@ -15,7 +15,7 @@ from helpers import refuses
 
 import engramsql
 from engramsql.engine import PeerIndex, Spec
-from engramsql.errors import ArgumentError, EngramWarning, SourceError
+from engramsql.errors import EngramWarning, SourceError
 from engramsql.interchange.bundle import read_bundle
 from engramsql.interchange.keys import read_keys
 from engramsql.interchange.npz import read_slot_index
@@ -175,13 +175,23 @@ def test_records_that_do_not_fit_are_refused(database: Any, tmp_path: Path) -> N
     assert database.record_views() == []
 
 
-def test_keys_files(tmp_path: Path) -> None:
-    (tmp_path / "k.txt").write_text("\n 1 \r\n2\n\n3\n4")
-    assert [block.tolist() for block in read_keys(tmp_path / "k.txt", 2)] == [[[1, 2], [3, 4]]]
-    for content, fragment in {"1\n2\n3\n": "3 are left over", "1\nx\n": "line 2", "1\n-2\n": "line 2"}.items():
-        (tmp_path / "k.txt").write_text(content)
-        with pytest.raises((ArgumentError, IndexError), match=fragment.replace("3 are", "1 are|3 are")):
-            list(read_keys(tmp_path / "k.txt", 2 if "left" in fragment else 1))
+def test_keys_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engramsql.interchange import keys
+
+    path = tmp_path / "k.txt"
+    for block in (1 << 22, 5):
+        monkeypatch.setattr(keys, "_BLOCK_BYTES", block)
+        path.write_text("\n 1 \r\n2\n\n3\n4")
+        assert np.concatenate(list(read_keys(path, 2))).tolist() == [[1, 2], [3, 4]]
+        for content, heads, fragment in [
+            ("1\n2\n3\n", 2, "1 are left over"),
+            ("1\nx\n", 1, "line 2: 'x'"),
+            ("1\n\n-2\n3\n", 1, "line 3: '-2'"),
+            ("1\n2 3\n", 1, "line 2: '2 3'"),
+            ("1\n99999999999999999999", 1, "99999999999999999999" if block > 5 else "line 2"),
+        ]:
+            path.write_text(content)
+            refuses(lambda heads=heads: list(read_keys(path, heads)), "k.txt", fragment)
 
 
 def test_a_view_without_a_manifest(database: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from checkpoints import make_store
 from golden_data import GOLDEN
 from helpers import refuses, run_python
 
@@ -137,6 +138,36 @@ def test_a_view_of_keys(database: Any, tmp_path: Path) -> None:
         assert np.array_equal(view.keys(slots), keys)
         assert (slots <= np.arange(len(keys))).all()
         assert view.lookup_all(keys[0]).tolist() == np.flatnonzero((keys == keys[0]).all(axis=1)).tolist()
+
+
+def test_keys_of_a_table_without_a_spec(database: Any, tmp_path: Path) -> None:
+    data = make_store(tmp_path / "s", rows=10, width=8)
+    database.register("s", tmp_path / "s", width=8)
+    keys = np.array([[0, 29], [11, 3], [0, 29]])
+    refuses(lambda: database.build_view("v", "s", keys=keys), "heads")
+    entry = database.build_view("v", "s", keys=keys, heads=2)
+    assert (entry.slots, entry.heads, entry.record_bytes) == (3, 2, 16)
+    view = database.view("v")
+    assert np.array_equal(view.records([0, 1, 2]), data[keys].reshape(3, 16))
+    assert view.lookup(keys).tolist() == [0, 1, 0]
+    assert view.dim is None
+    refuses(lambda: view.e_t([0]), "'s' has no value format")
+    refuses(lambda: database.build_view("w", "ple", [1], heads=3), "16 heads, not 3")
+
+
+def test_a_view_that_was_stopped_is_resumed(database: Any) -> None:
+    """What ends it comes after the keys are complete, or the view is there already."""
+
+    def stop(stage: str, done: int, total: int) -> None:
+        if stage != "reading tokens":
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        database.build_view("v", "ple", DOCUMENTS, progress=stop)
+    if not database.record_views():
+        database.build_view("v", "ple", DOCUMENTS, resume=True)
+    check_view(database, "v", DOCUMENTS)
+    assert database.orphans() == []
 
 
 def test_e_t_reads_records_where_a_view_has_them(database: Any) -> None:

@@ -6,7 +6,6 @@ Lines are trimmed and empty lines skipped; within a slot the row ids are in head
 from __future__ import annotations
 
 import os
-from itertools import islice
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +21,7 @@ __all__ = ["BLOCK_KEYS", "read_keys", "write_keys"]
 
 # A few megabytes of row ids at a time.
 BLOCK_KEYS = 1 << 15
+_BLOCK_BYTES = 1 << 22
 
 
 def read_keys(path: str | os.PathLike[str], heads: int) -> Iterator[NDArray[np.int64]]:
@@ -32,7 +32,7 @@ def read_keys(path: str | os.PathLike[str], heads: int) -> Iterator[NDArray[np.i
         heads: Row ids per key.
 
     Yields:
-        int64 [at most BLOCK_KEYS, heads].
+        int64 [n, heads], a few megabytes at a time.
 
     Raises:
         ArgumentError: If the file cannot be read, or its row ids are no whole number of keys.
@@ -48,24 +48,33 @@ def read_keys(path: str | os.PathLike[str], heads: int) -> Iterator[NDArray[np.i
 
 
 def _read_text(name: str, heads: int) -> Iterator[NDArray[np.int64]]:
-    rest: list[int] = []
+    ids: list[int] = []
     line = 0
+    rest = b""
     with open(name, "rb") as file:
-        while lines := list(islice(file, BLOCK_KEYS * heads)):
+        while True:
+            block = file.read(_BLOCK_BYTES)
+            data = rest + block
+            end = data.rfind(b"\n") + 1 if block else len(data)
+            lines, rest = data[:end].split(b"\n"), data[end:]
+            if len(rest) > _BLOCK_BYTES:
+                raise RowIdError(f"'{name}', line {line + len(lines)} is longer than {_BLOCK_BYTES} bytes: no row id")
             words = [word for word in map(bytes.strip, lines) if word]
-            if not b"".join(words).isdigit() and words:
-                number = next(
-                    n for n, text in enumerate(lines, line + 1) if text.strip() and not text.strip().isdigit()
-                )
-                odd = lines[number - line - 1].strip()[:40].decode("utf-8", "replace")
-                raise RowIdError(f"'{name}', line {number}: '{odd}' is no decimal row id")
-            line += len(lines)
-            rest += map(int, words)
-            whole = len(rest) // heads * heads
-            yield _array(rest[:whole], name).reshape(-1, heads)
-            rest = rest[whole:]
-    if rest:
-        raise ArgumentError(f"'{name}' ends within a key: {heads} row ids make one, {len(rest)} are left over")
+            if words and not b"".join(words).isdigit():
+                at, odd = next((n, w) for n, w in enumerate(map(bytes.strip, lines), 1) if w and not w.isdigit())
+                text = odd[:40].decode("utf-8", "replace")
+                raise RowIdError(f"'{name}', line {line + at}: '{text}' is no decimal row id")
+            # What follows the last newline is the beginning of another line.
+            line += len(lines) - 1
+            ids += map(int, words)
+            whole = len(ids) // heads * heads
+            if whole:
+                yield _array(ids[:whole], name).reshape(-1, heads)
+            ids = ids[whole:]
+            if not block:
+                break
+    if ids:
+        raise ArgumentError(f"'{name}' ends within a key: {heads} row ids make one, {len(ids)} are left over")
 
 
 def _array(ids: list[int], name: str) -> NDArray[np.int64]:

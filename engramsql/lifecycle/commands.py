@@ -73,6 +73,7 @@ def build_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
             keys=options.keys,
             sql=options.sql,
             column=options.column,
+            heads=options.heads,
             order=options.order,
             form=options.form,
             top=options.top,

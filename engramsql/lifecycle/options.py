@@ -69,6 +69,7 @@ def view(parser: argparse.ArgumentParser) -> None:
     )
     corpus.add_argument("--sql", metavar="QUERY", help="a query with a column of lists, a sequence per row")
     corpus.add_argument("--keys", metavar="FILE", help="row ids instead of tokens: a keys file, or .npy")
+    made.add_argument("--heads", metavar="N", type=_count, help="row ids per key, for --keys of a table without a spec")
     made.add_argument("--column", metavar="C", help="list column of the files or query, if there are several")
     made.add_argument("--order", choices=("key", "access"), default="key", help="order of the records (%(default)s)")
     made.add_argument("--form", choices=("rows", "float32"), default="rows", help="what a record holds (%(default)s)")
