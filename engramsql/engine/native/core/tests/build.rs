@@ -198,18 +198,25 @@ fn a_source_that_is_damaged_on_the_way_ends_the_build_and_nothing_is_registered(
     let store = small_store(home.path());
     session.register("t", &store, &RegisterOptions { width: Some(8), ..Default::default() }).unwrap();
     session.table("t").unwrap();
-    fs::write(store.join("shard_001.bin"), [1; 63]).unwrap();
     let options = BuildOptions { shard_bytes: 80, ..BuildOptions::default() };
-    let error = build(&session, "u", &BuildSource::Table("t".into()), &options, &Progress::new()).unwrap_err();
-    assert!(error.to_string().contains("shard_001.bin' was truncated (17 bytes missing)"), "{error}");
-    assert!(!session.contains("u").unwrap());
+    let (table, cancelled) = (BuildSource::Table("t".into()), Progress::new());
+    cancelled.cancel();
+    assert!(matches!(build(&session, "u", &table, &options, &cancelled).unwrap_err(), Error::Cancelled));
+    fs::write(store.join("shard_001.bin"), [1; 63]).unwrap();
+    let resumed = BuildOptions { unfinished: Unfinished::Resume, ..options.clone() };
+    // One that is begun anew does not even begin.
+    for (name, options) in [("u", &resumed), ("v", &options)] {
+        let error = build(&session, name, &table, options, &Progress::new()).unwrap_err();
+        assert!(error.to_string().contains("shard_001.bin' was truncated (17 bytes missing)"), "{error}");
+        assert!(!session.contains(name).unwrap());
+    }
     assert_eq!(names(&home.path().join("db/tables")), [".u.building"]);
     // Repaired, it is another source: neither the table that was registered nor what the build began with.
     fs::write(store.join("shard_001.bin"), [1; 80]).unwrap();
     let again = BuildSource::Path(store, RegisterOptions { width: Some(8), ..Default::default() });
     let options = BuildOptions { unfinished: Unfinished::Refuse, ..options };
     let message = build(&session, "u", &again, &options, &Progress::new()).unwrap_err().to_string();
-    assert!(message.contains("with 1 of 3 shards done"), "{message}");
+    assert!(message.contains("with 0 of 3 shards done"), "{message}");
     let options = BuildOptions { unfinished: Unfinished::Resume, ..options };
     let message = build(&session, "u", &again, &options, &Progress::new()).unwrap_err().to_string();
     assert!(message.contains("its identity of the source is"), "{message}");

@@ -57,7 +57,8 @@ impl Job {
         let place = building_path(&first);
         let standing = Self::find(session, &name, &mut plan, &place, options)?;
         if matches!(standing, Standing::New | Standing::Begun { .. }) {
-            // One that cannot check what is built in the end is told now.
+            // What would only be found when all is copied, and that the check in the end cannot be made, is told now.
+            table.check_files()?;
             sample::second_reader(&table, layout)?;
         }
         Ok(Job { name, table, plan, place, standing })
