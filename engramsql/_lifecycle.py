@@ -75,7 +75,7 @@ class Lifecycle(ABC):
             name: Table name; a source with several hash layers makes ``NAME_l1``, ``NAME_l14``, ...
             source: Name of a table, or path of a checkpoint or store.
             shard_size: Bytes of one file at most, or a text (``"1GB"``); 1 GiB by default.
-            jobs: Files written at a time; 1 by default.
+            jobs: Files written at a time; 2 by default.
             resume: Go on with an unfinished build of that name.
             restart: Throw an unfinished build of that name away.
             replace: Replace a table of that name.

@@ -276,3 +276,22 @@ fn a_writer_publishes_whole_stores_only() {
     assert!(out == rows);
     assert!(StoreWriter::create(&target, 12, 100, describe(None)).err().unwrap().to_string().contains("not empty"));
 }
+
+#[test]
+fn a_replaced_table_is_read_no_more_and_its_name_means_the_new_one() {
+    let home = tempfile::tempdir().unwrap();
+    let session = Session::open(&home.path().join("db"), false, true).unwrap();
+    let source = golden("ckpt_qwen4_exp_fp8");
+    let old = build_as(&session, "t", &source, &BuildOptions::default()).unwrap().remove(0);
+    let before = session.table("t").unwrap();
+    let replace = BuildOptions { replace: true, shard_bytes: 10_000, ..BuildOptions::default() };
+    let new = build_as(&session, "t", &source, &replace).unwrap().remove(0);
+    assert_ne!(old.source, new.source);
+    assert!(!old.source.exists());
+    assert_eq!(session.orphans().unwrap(), []);
+    // Whoever still holds it is told, and never given something else.
+    let mut row = vec![0; before.row_bytes()];
+    let error = before.fetch_into(&[0], &mut row).unwrap_err();
+    assert!(matches!(error, Error::Read(_)) && error.to_string().contains("has disappeared"), "{error}");
+    assert_same_rows(&session.table("t").unwrap(), &Session::in_memory().table(source.to_str().unwrap()).unwrap());
+}

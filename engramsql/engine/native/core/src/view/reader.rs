@@ -176,11 +176,6 @@ impl View {
         self.manifest.order()
     }
 
-    /// Tokens of the corpus it was built from, and tokens whose key it has; `None` if nobody knows.
-    pub fn coverage(&self) -> Option<(u64, u64)> {
-        self.manifest.view.tokens.zip(self.manifest.view.covered)
-    }
-
     /// Values of a record, if its table has a value format.
     pub fn values(&self) -> Option<usize> {
         self.decoder.as_ref().map(RecordDecoder::values)

@@ -77,8 +77,13 @@ impl Session {
             (entries, state.changes)
         };
         // One that cannot be opened is told by whoever asks for it; the rows are there without it.
-        table.attach_views(entries.iter().filter_map(|entry| self.open_view(entry, table).ok()).collect());
+        let views = entries.iter().filter_map(|entry| self.open_view(entry, table).ok()).collect();
         let mut state = self.state();
+        if state.changes != changes {
+            // These are not those of now, which somebody else may have attached already; whoever asks next looks again.
+            return;
+        }
+        table.attach_views(views);
         if let Some(open) = state.open.get_mut(&key(name))
             && Arc::ptr_eq(&open.table, table)
         {
