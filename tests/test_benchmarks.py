@@ -20,7 +20,24 @@ from golden_data import GOLDEN
 from helpers import refuses
 
 from engramsql import cli
-from engramsql.bench import budget, cold, decoding, hashing, hot, measure, options, own_table, peers, report, run, sql
+from engramsql.bench import (
+    budget,
+    building,
+    child,
+    cold,
+    decoding,
+    hashing,
+    hot,
+    measure,
+    options,
+    own_table,
+    peers,
+    report,
+    run,
+    slot_index,
+    sql,
+    views,
+)
 from engramsql.bench.measure import Contender, Result, Section, Void
 from engramsql.bench.target import Target, open_target
 from engramsql.engine import Probe, Session, Spec, probe_rate
@@ -143,10 +160,10 @@ def test_a_warm_read_called_cold_is_void_and_nothing_is_published(
 def test_only_the_probe_is_exempt(unmapped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = _target(db=str(unmapped))
 
-    def child(*arguments: Any, **more: Any) -> SimpleNamespace:
+    def answered(*arguments: Any, **more: Any) -> SimpleNamespace:
         return SimpleNamespace(returncode=0, stdout='{"first": 1e-3, "again": 1e-3, "path": "p"}', stderr="")
 
-    monkeypatch.setattr(cold.subprocess, "run", child)
+    monkeypatch.setattr(child.subprocess, "run", answered)
     assert cold._read(target, "probe", 16)["path"] == "p"
     for reader in ("engramsql", "engramdb", "numpy"):
         with pytest.raises(Void, match=f"{reader}, 16 rows"):
@@ -318,8 +335,9 @@ def test_lines_fit_the_width() -> None:
 def test_measurements_come_first_and_run_cold_first() -> None:
     every = list(options.MEASUREMENTS)
     assert every[0] == "cold"
-    assert (_parsed().measurements, _parsed().table) == (every, None)
-    assert (_parsed("ple").measurements, _parsed("ple").table) == (every, "ple")
+    reading = [name for name in every if name not in options.WRITING]
+    assert (_parsed().measurements, _parsed().table) == (reading, None)
+    assert (_parsed("ple").measurements, _parsed("ple").table) == (reading, "ple")
     assert (_parsed("all", "hot").measurements, _parsed("all", "hot").table) == (every, "hot")
     assert (_parsed("hot,cold", "ple").measurements, _parsed("hot,cold", "ple").table) == (["cold", "hot"], "ple")
     assert _parsed("hot", "--rows", "256,16,16").rows == [16, 256]
@@ -363,7 +381,7 @@ def _fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_a_table_that_is_not_there(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "needs --db" in _fails(capsys, "hot", "nothing-here")
-    assert "nor a measurement (cold, limits, hot, hash, decode, sql)" in _fails(capsys, "hott")
+    assert "nor a measurement (cold, limits, hot, hash, decode, sql, build, views, index)" in _fails(capsys, "hott")
     assert "nor is 'hott' a measurement (cold, limits" in _fails(capsys, "hott", "--db", str(own))
     assert "give it as --db" in _fails(capsys, "hot", str(own))
     assert "is no database" in _fails(capsys, "hot", "--db", str(tmp_path))
@@ -506,6 +524,57 @@ def test_cold_proves_itself_and_is_judged(unmapped: Path, tmp_path: Path, capsys
     assert document["lead_time"]["layers_ahead"] == 1
     assert document["lead_time"]["passes"] is True
     assert captured.out.count("pass") == 6
+
+
+def test_builds_are_measured_beside_a_copy_and_leave_nothing(unmapped: Path, tmp_path: Path) -> None:
+    target = _target(db=str(unmapped))
+    section = building.run(target, 1, tmp_path / "scratch")
+    build, copy, verify, reading = section.results
+    assert [build.role, copy.role, verify.role, reading.role] == ["engramsql", "limit"] * 2
+    assert {len(result.seconds) for result in section.results} == {2}
+    assert {result.units for result in section.results} == {target.rows * target.row_bytes}
+    assert set(build.ratios) == {"limit: plain copy"}
+    assert set(verify.ratios) == {"limit: plain reading"}
+    # A whole interpreter with the engine, and no more than a few buffers.
+    assert 10e6 < build.extra["peak_bytes"] < 256e6
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_copy_has_the_bytes_of_the_table(target: Target, tmp_path: Path) -> None:
+    reading = Probe(target.extents()).copy(tmp_path / "copy", target.rows * target.row_bytes, block=4096)
+    rows = b"".join(Path(file).read_bytes()[: Path(file).stat().st_size // 4096 * 4096] for file in target.files())
+    assert (tmp_path / "copy").read_bytes() == rows
+    assert reading.bytes == len(rows)
+
+
+def test_views_are_measured_beside_rows(
+    unmapped: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a disk too quick for the rule the run must be VOID; anything else is wrong."""
+    assert cli.main(["bench", "views", "--db", str(unmapped), "--repeats", "1"]) == 0
+    assert "has no view" in capsys.readouterr().out
+    monkeypatch.setattr(views, "_VIEW_TOKENS", 2000)
+    views._own_view(unmapped)
+    monkeypatch.setattr(views, "TOKENS", (1, 16))
+    code = cli.main(["bench", "views", "--db", str(unmapped), "--repeats", "1"])
+    captured = capsys.readouterr()
+    if code == 3:
+        assert captured.err.startswith("VOID: ")
+        return
+    assert code == 0
+    assert "record by slot, 16 tokens" in captured.out
+    assert "16 rows of 160 bytes" in captured.out
+
+
+def test_the_slot_index_is_measured_beside_the_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slot_index, "SIZES", (3000,))
+    monkeypatch.setattr(slot_index, "_PEER_KEYS", 3000)
+    section = slot_index.run(["engramdb"], 1, tmp_path)
+    names = [result.name for result in section.results]
+    assert names[:2] == ["build, 3000 keys", "engramdb, build, 3000 keys"]
+    assert "lookup, 3000 keys, batch 65536" in names
+    assert all("engramdb" in result.ratios for result in section.results if result.role == "engramsql")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_table_of_the_user_is_measured_where_it_lies(capsys: pytest.CaptureFixture[str]) -> None:

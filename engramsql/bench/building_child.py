@@ -20,8 +20,9 @@ def work(action: str, database: str, source: str, name: str) -> dict[str, Any]:
         table = Session.open(source, read_only=True).table(name)
         session = Session.open(database, create=True)
         start = time.perf_counter()
-        # Neither format nor spec matters for the bytes.
-        session.build(BUILT, table.source, width=table.row_bytes, layer=table.layer if table.spec else None)
+        # Neither format nor spec matters for the bytes, and a store has no layers without a spec.
+        layer = table.layer if (table.source / "config.json").exists() else None
+        session.build(BUILT, table.source, width=table.row_bytes, layer=layer)
     else:
         session = Session.open(database)
         start = time.perf_counter()

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 
-__all__ = ["MEASUREMENTS", "MOST_ROWS", "PEERS", "build"]
+__all__ = ["MEASUREMENTS", "MOST_ROWS", "PEERS", "WRITING", "build"]
 
 # Sixty times the largest batch measured by default; its ids and rows of 160 bytes take 10 GB.
 MOST_ROWS = 1 << 26
@@ -23,6 +23,8 @@ MEASUREMENTS = {
     "views": "a token's record in a view beside its rows, cold",
     "index": "the slot index of a view: build and lookup",
 }
+# Left out unless they are asked for, by name or by "all": they write gigabytes.
+WRITING = ("build", "views", "index")
 # Name to the pip package.
 PEERS = {"engramdb": "engramdb-python", "torch": "torch", "numpy": "numpy", "arrow": "pyarrow"}
 
@@ -36,6 +38,7 @@ def build(parser: argparse.ArgumentParser) -> None:
         [
             "measurements:",
             *lines,
+            f"without any: all but {', '.join(WRITING)}, which write gigabytes below --dir",
             "exit code 3: a cold read did not prove itself, or the files are sparse; nothing is published",
         ]
     )
@@ -96,7 +99,7 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], str | None]:
     """Measurements, in the order they run, and the table: the first word may name measurements, the last the table."""
-    chosen, table = list(MEASUREMENTS), None
+    chosen, table = [name for name in MEASUREMENTS if name not in WRITING], None
     if words:
         named = words[0].split(",")
         if words[0] == "all" or set(named) <= MEASUREMENTS.keys():

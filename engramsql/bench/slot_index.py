@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, plural
-from engramsql.bench.own_table import NAME, PLE, own_database
 from engramsql.bench.progress import progress
 from engramsql.engine import Session
 
@@ -26,29 +25,31 @@ _LOOKUPS = (1, 16, 256, 65536)
 _PEER_KEYS = 1_000_000
 _PEER_LOOKUPS = 20_000
 _CHUNK = 100_000
+# As the released PLE table.
+_ROWS = 320_001_536
+_HEADS = 16
 
 
 def run(peers: list[str], repeats: int, directory: Path) -> Section:
     """Builds and batched lookups for a million and ten million random keys of 16 heads, the peer's disk index beside.
 
-    The views have no records of their own: their record file is a hole that nothing reads.
+    Rows and records are zeros of one byte: keys and index are what matters.
     """
     section = Section("index", "slot index: build, and lookup while it is in memory")
-    database = own_database(directory, PLE)
-    source = Session.open(database, read_only=True).table(NAME)
-    rows, store, record_bytes = source.rows, source.source, PLE.heads * PLE.row_bytes
-    del source
+    directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="index-", dir=directory) as scratch:
+        store = Path(scratch) / "store"
+        store.mkdir()
+        _zeros(store / "shard_000.bin", _ROWS)
         for size in SIZES:
             progress(f"index: {plural(size, 'key')}")
             home = Path(scratch) / f"db-{size}"
             session = Session.open(home, create=True)
-            session.register(NAME, store, width=PLE.row_bytes)
-            keys = np.random.default_rng().integers(0, rows, (size, PLE.heads))
+            session.register("zeros", store, width=1)
+            keys = np.random.default_rng().integers(0, _ROWS, (size, _HEADS))
             records = home / "records.bin"
-            with open(records, "wb") as file:
-                file.truncate(size * record_bytes)
-            builder = session.view_builder("keys", NAME, heads=PLE.heads, records=records, slot_bytes=record_bytes)
+            _zeros(records, size * _HEADS)
+            builder = session.view_builder("keys", "zeros", heads=_HEADS, records=records, slot_bytes=_HEADS)
             for start in range(0, size, _CHUNK):
                 builder.add_keys(keys[start : start + _CHUNK])
             builder.finish()
@@ -72,6 +73,11 @@ def run(peers: list[str], repeats: int, directory: Path) -> Section:
             del view, session
             shutil.rmtree(home)
     return section
+
+
+def _zeros(path: Path, size: int) -> None:
+    with open(path, "wb") as file:
+        file.truncate(size)
 
 
 def _build(session: Session, size: int, repeats: int) -> Result:
