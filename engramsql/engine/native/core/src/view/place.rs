@@ -48,11 +48,17 @@ impl Place {
             remove_leftovers(&place.directory)?;
             return Ok((place, found));
         }
-        if unfinished == Unfinished::Resume
-            && let Some((named, plan)) = Place::named(session, name, &asked)?
-        {
+        let wanted = |plan: &Plan| unfinished != Unfinished::Resume || plan.agrees(name, &asked).is_ok();
+        if let Some((mut named, plan)) = Place::named(session, name, wanted)? {
+            // What is in the other directory is not worth more.
             place.forget = true;
-            return Ok((named, plan));
+            match unfinished {
+                Unfinished::Resume => return Ok((named, plan)),
+                Unfinished::Refuse => {
+                    return Err(ViewError::Unfinished { name: name.to_owned(), path: named.directory.clone() }.into());
+                }
+                Unfinished::Discard => named.forget = true,
+            }
         }
         clear_directory(&place.directory, &[DirectoryLock::FILE])?;
         // Until the keys are complete nothing in here is worth keeping.
@@ -75,16 +81,18 @@ impl Place {
         }
     }
 
-    /// A directory that got its name and is what `asked` says, but came not as far as the catalog.
-    fn named(session: &Session, name: &str, asked: &Plan) -> Result<Option<(Place, Plan)>> {
+    /// A directory that got its name and is `wanted`, but came not as far as the catalog: the lock file is still there.
+    /// Without that it is one that was dropped and kept, which is none of ours.
+    fn named(session: &Session, name: &str, wanted: impl Fn(&Plan) -> bool) -> Result<Option<(Place, Plan)>> {
         let known = session.views()?;
         for directory in session.taken_directories(Held::View, name)? {
-            if known.iter().any(|view| view.directory == directory) {
+            let locked = directory.join(DirectoryLock::FILE).exists();
+            if !locked || known.iter().any(|view| view.directory == directory) {
                 continue;
             }
             let Ok((manifest, _)) = Manifest::read(&directory) else { continue };
             let plan = manifest.plan();
-            if plan.agrees(name, asked).is_ok() {
+            if wanted(&plan) {
                 let lock = Some(DirectoryLock::take(&directory)?);
                 return Ok(Some((Place { directory, lock, forget: false, named: true }, plan)));
             }
