@@ -113,9 +113,10 @@ def import_view(
         heads=heads,
         records=view.records,
         slot_bytes=view.slot_bytes,
-        # What a crash left is checked anew in any case.
-        unfinished="discard",
+        # What a killed import left goes on, with its keys; another build of that name is not thrown away.
+        unfinished="resume",
     )
-    for block in blocks:
-        builder.add_keys(block)
+    if not builder.keys_are_complete:
+        for block in blocks:
+            builder.add_keys(block)
     return builder.finish(progress)

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.engine import PeerIndex
-from engramsql.errors import ArgumentError, SourceError
+from engramsql.errors import ArgumentError, SourceError, StorageError
 from engramsql.interchange.bundle import hash_members, store_member, write_bundle
 from engramsql.interchange.files import new_directory, synced
 from engramsql.interchange.keys import BLOCK_KEYS, read_keys, write_keys
@@ -126,7 +126,13 @@ def keys_of_index(
     name = os.fspath(path)
     seen = np.zeros(slots, bool)
     with tempfile.TemporaryFile(dir=scratch) as file:
-        keys = np.memmap(file, np.int64, "w+", shape=(slots, heads))
+        try:
+            # Room for all of it: a write through a map to a full disk would end the process.
+            os.posix_fallocate(file.fileno(), 0, max(1, 8 * slots * heads))
+        except OSError as error:
+            place = os.fspath(scratch) if scratch is not None else tempfile.gettempdir()
+            raise StorageError(f"no room for the {slots} keys of '{name}' in '{place}': {error.strerror}") from None
+        keys = np.memmap(file, np.int64, "r+", shape=(slots, heads))
 
         def take(block: NDArray[np.int64], of: NDArray[np.int64]) -> None:
             if block.shape[1] != heads:

@@ -139,14 +139,14 @@ fn publish(session: &Session, jobs: Vec<Job>, replace: bool) -> Result<Vec<Table
         fault::io("build.catalog").map_err(|error| StorageError::io("write", jobs[0].directory(), error))?;
         let replaced = session.publish_tables(new, replace)?;
         fault::point("build.published");
-        jobs.into_iter().try_for_each(Job::release)?;
         for old in replaced {
-            // Only what lies inside the database and is named by nothing else now.
-            session.remove_orphan(&old.source)?;
+            // Only what lies inside the database and is named by nothing else now. The tables are there whatever becomes of
+            // it: what cannot be removed is an orphan.
+            let _ = session.remove_orphan(&old.source);
         }
-    } else {
-        jobs.into_iter().try_for_each(Job::release)?;
     }
+    // A lock file that stays does no harm either.
+    jobs.into_iter().for_each(|job| drop(job.release()));
     let names = entries.iter().map(|entry| session.table_entry(&entry.name));
     names.collect()
 }

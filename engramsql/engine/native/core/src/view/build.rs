@@ -260,6 +260,11 @@ impl ViewBuilder {
 
     /// Gives the directory its name, and names it in the catalog.
     fn publish(mut self, session: &Session, manifest: &Manifest, digest: String) -> Result<ViewEntry> {
+        // Records of a table that was replaced meanwhile are of no use; resume finds them if it comes back.
+        let table = session.table(&manifest.view.table)?;
+        if table.identity() != manifest.view.table_identity {
+            return Err(CatalogError::ChangedMeanwhile { name: manifest.view.table.clone() }.into());
+        }
         let directory = self.place.directory().to_owned();
         // From here on the manifest says all that the plan did.
         let shards = manifest.shards();
@@ -288,9 +293,10 @@ impl ViewBuilder {
             verified_at: None,
         };
         let replaced = session.publish_view(entry.clone(), self.options.replace)?;
-        self.place.give_away()?;
+        // The view is there whatever becomes of these: a lock file does no harm, and what cannot be removed is an orphan.
+        let _ = self.place.give_away();
         if let Some(replaced) = replaced {
-            session.remove_orphan(&replaced.directory)?;
+            let _ = session.remove_orphan(&replaced.directory);
         }
         Ok(entry)
     }
