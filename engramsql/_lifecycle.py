@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Progress: TypeAlias = Callable[[str, int, int], object]
     StrPath: TypeAlias = str | os.PathLike[str]
+    IndexFormat: TypeAlias = Literal["v1", "v2", "v3", "npz"]
 
 __all__ = ["Lifecycle"]
 
@@ -264,7 +265,7 @@ class Lifecycle(ABC):
         directory: StrPath,
         *,
         slot_bytes: int | None = None,
-        indexes: Sequence[Literal["v1", "v2", "v3", "npz"]] = (),
+        indexes: IndexFormat | Sequence[IndexFormat] = (),
         progress: Progress | None = None,
     ) -> Path:
         """Writes a view as engramdb-python reads it: records, manifest, keys, slot indexes, ``bundle.json``.
@@ -273,20 +274,23 @@ class Lifecycle(ABC):
             name: View name.
             directory: A new directory.
             slot_bytes: Bytes from one record to the next (4096: the beginnings of pages); by default those of a record.
-            indexes: Formats of slot indexes to write; with one, and a spec the peer knows, a bundle manifest too.
+            indexes: Formats of slot indexes to write, ``"v1"``, ``"v2"``, ``"v3"``, ``"npz"``, one or several; with one,
+                and a spec the peer knows, a bundle manifest too.
             progress: Called with the stage, bytes done and bytes to do.
 
         Raises:
             UnknownTableError: If there is no materialised view of that name.
-            ArgumentError: If the peer has no form for the view, or ``directory`` exists.
+            ArgumentError: If the view was built from another state of its table, the peer has no form for it, or
+                ``directory`` exists.
             StorageError: If something cannot be written.
         """
         from engramsql.interchange.views import export_view
 
+        table = self.table(self.view(name).table)
+        # Opened after its table: if that is replaced in between, the view says so.
         view = self.view(name)
-        return export_view(
-            view, self.table(view.table), directory, slot_bytes=slot_bytes, indexes=indexes, progress=progress
-        )
+        chosen = [indexes] if isinstance(indexes, str) else indexes
+        return export_view(view, table, directory, slot_bytes=slot_bytes, indexes=chosen, progress=progress)
 
     def verify(
         self,

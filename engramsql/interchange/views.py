@@ -169,9 +169,12 @@ def export_view(
         progress: Called with the stage, bytes done and bytes to do.
 
     Raises:
-        ArgumentError: If the peer has no form for the view, or ``directory`` exists.
+        ArgumentError: If the view was built from another state of its table, the peer has no form for it, or
+            ``directory`` exists.
         StorageError: If something cannot be written.
     """
+    if not view.usable:
+        raise ArgumentError(f"view '{view.name}' {view.why}")
     if view.form != "rows":
         raise ArgumentError(
             f"view '{view.name}' holds {view.form}; engramdb-python reads rows: build one with form rows"

@@ -101,6 +101,7 @@ def view(parser: argparse.ArgumentParser) -> None:
         "--index",
         metavar="FORMAT",
         nargs="+",
+        action="extend",
         default=[],
         choices=_INDEX_FORMATS,
         help="slot indexes to write: v1, v2, v3, npz; with one, a bundle.json where the peer can hash so",
