@@ -292,5 +292,8 @@ def keys_for(
         return keys_of_index(index, view.slots, heads, scratch)
     source = view.keys if keys is None else keys
     if source is None:
-        raise ArgumentError(f"'{view.records}' alone does not say whose records it holds; give its keys or slot index")
+        raise ArgumentError(
+            f"'{view.records}' alone does not say whose records it holds; give its keys or slot index "
+            "(--keys FILE or --index PATH; keys= or index= in Python)"
+        )
     return read_keys(source, heads)
