@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from engramsql.errors import ArgumentError
+from engramsql.errors import ArgumentError, CatalogError, EngramError, EngramWarning, SourceError, SpecError
+from engramsql.quoting import folded
 from engramsql.verification import LEVELS, Verification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import duckdb
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     Progress: TypeAlias = Callable[[str, int, int], object]
     StrPath: TypeAlias = str | os.PathLike[str]
+    IndexFormat: TypeAlias = Literal["v1", "v2", "v3", "npz"]
 
 __all__ = ["Lifecycle"]
 
@@ -78,7 +82,7 @@ class Lifecycle(ABC):
             jobs: Files written at a time; 2 by default.
             resume: Go on with an unfinished build of that name.
             restart: Throw an unfinished build of that name away.
-            replace: Replace a table of that name.
+            replace: Replace a table of that name; an EngramWarning names the views that must be built again then.
             sample_rows: Rows that a second, independent reader compares when all are written, besides the first and
                 last of every file; 4096 by default.
             progress: Called with the stage, bytes done and bytes to do.
@@ -99,25 +103,47 @@ class Lifecycle(ABC):
                 ``restart``.
             CatalogError: If the name is taken or the database is read-only.
         """
-        entries = self._open_session().build(
-            name,
-            source if isinstance(source, str) else os.path.abspath(source),
-            shard_size=shard_size,
-            jobs=jobs,
-            unfinished=_unfinished(resume, restart),
-            replace=replace,
-            sample_rows=sample_rows,
-            progress=progress,
-            spec=spec,
-            format=format,
-            scale=scale,
-            width=width,
-            rows_per_shard=rows_per_shard,
-            layer=layer,
-            tokenizer=tokenizer,
-        )
+        with _replace_told("table"):
+            entries = self._open_session().build(
+                name,
+                source if isinstance(source, str) else os.path.abspath(source),
+                shard_size=shard_size,
+                jobs=jobs,
+                unfinished=_unfinished(resume, restart),
+                replace=replace,
+                sample_rows=sample_rows,
+                progress=progress,
+                spec=spec,
+                format=format,
+                scale=scale,
+                width=width,
+                rows_per_shard=rows_per_shard,
+                layer=layer,
+                tokenizer=tokenizer,
+            )
         self._refresh()
+        if replace:
+            self._warn_of_stale_views({folded(entry.name) for entry in entries})
         return entries
+
+    def _warn_of_stale_views(self, tables: set[str]) -> None:
+        """Names the views that the tables of these folded names no longer answer from."""
+        stale = []
+        for entry in self.record_views():
+            if folded(entry.table) in tables:
+                try:
+                    usable = self.view(entry.name).usable
+                except EngramError:
+                    usable = False
+                if not usable:
+                    stale.append(f"view '{entry.name}' of table '{entry.table}'")
+        if stale:
+            warnings.warn(
+                f"{', '.join(stale)} must be built again, with replace=True (engramsql view build --replace): the "
+                "table is another one now",
+                EngramWarning,
+                stacklevel=3,
+            )
 
     def build_view(
         self,
@@ -148,8 +174,9 @@ class Lifecycle(ABC):
             name: View name.
             table: Table whose rows the records hold.
             tokens: One sequence of token ids (a list or an integer array); many (lists, a two-dimensional array, an
-                Arrow list array, table or reader, an iterable); a path of a file of sequences (``.parquet``,
-                ``.arrow``, ``.jsonl``, ``.npy``, or ``.txt`` with a sequence of decimal ids per line); a list of paths.
+                Arrow list array, table or reader, an iterable); a DuckDB relation with a column of lists; a path of a
+                file of sequences (``.parquet``, ``.arrow``, ``.jsonl``, ``.npy``, or ``.txt`` with a sequence of
+                decimal ids per line); a list of paths.
             keys: Row ids instead of tokens: an integer array [n, heads], or the path of a keys file (text, one row id
                 per line) or ``.npy`` file.
             sql: A query with a column of lists, a sequence per row: ``"SELECT tokens FROM documents"``.
@@ -177,24 +204,35 @@ class Lifecycle(ABC):
             raise ArgumentError("give tokens, keys or sql: one of them says what the view is to hold")
         if column is not None and keys is not None:
             raise ArgumentError("column belongs to tokens and sql; keys have none")
-        from engramsql.building import fill, query_reader
+        from engramsql.building import fill, rows_of
 
-        builder = self._open_session().view_builder(
-            name,
-            table,
-            order=order,
-            form=form,
-            top=top,
-            budget=budget,
-            shard_size=shard_size,
-            memory=memory,
-            unfinished=_unfinished(resume, restart),
-            replace=replace,
-            heads=heads,
-        )
+        opened = self.table(table)
+        if opened.spec is None and keys is None:
+            raise SpecError(
+                f"table '{table}' has no hash spec, so tokens have no keys in it; give keys and heads (--keys FILE "
+                "--heads N), or register the table with a spec"
+            )
+        if opened.spec is None and heads is None:
+            raise ArgumentError(
+                f"table '{table}' has no hash spec that says how many row ids make a key; give heads (--heads N)"
+            )
+        with _replace_told("view"):
+            builder = self._open_session().view_builder(
+                name,
+                table,
+                order=order,
+                form=form,
+                top=top,
+                budget=budget,
+                shard_size=shard_size,
+                memory=memory,
+                unfinished=_unfinished(resume, restart),
+                replace=replace,
+                heads=heads,
+            )
         if not builder.keys_are_complete:
-            with query_reader(self.connection, sql) as rows:
-                fill(builder, self.table(table), tokens if rows is None else rows, keys, column, progress)
+            with rows_of(self.connection, tokens if sql is None else sql, is_query=sql is not None) as rows:
+                fill(builder, opened, rows, keys, column, progress)
         entry = builder.finish(progress)
         self._refresh()
         return entry
@@ -254,7 +292,9 @@ class Lifecycle(ABC):
         """
         from engramsql.building import import_view
 
-        entry = import_view(self._open_session(), name, file, table, keys, index, replace=replace, progress=progress)
+        with _replace_told("view"):
+            session = self._open_session()
+            entry = import_view(session, name, file, table, keys, index, replace=replace, progress=progress)
         self._refresh()
         return entry
 
@@ -264,7 +304,7 @@ class Lifecycle(ABC):
         directory: StrPath,
         *,
         slot_bytes: int | None = None,
-        indexes: Sequence[Literal["v1", "v2", "v3", "npz"]] = (),
+        indexes: IndexFormat | Sequence[IndexFormat] = (),
         progress: Progress | None = None,
     ) -> Path:
         """Writes a view as engramdb-python reads it: records, manifest, keys, slot indexes, ``bundle.json``.
@@ -273,20 +313,23 @@ class Lifecycle(ABC):
             name: View name.
             directory: A new directory.
             slot_bytes: Bytes from one record to the next (4096: the beginnings of pages); by default those of a record.
-            indexes: Formats of slot indexes to write; with one, and a spec the peer knows, a bundle manifest too.
+            indexes: Formats of slot indexes to write, one or several; with one, and a spec the peer knows, a bundle
+                manifest too.
             progress: Called with the stage, bytes done and bytes to do.
 
         Raises:
             UnknownTableError: If there is no materialised view of that name.
-            ArgumentError: If the peer has no form for the view, or ``directory`` exists.
+            ArgumentError: If the view was built from another state of its table, the peer has no form for it, or
+                ``directory`` exists.
             StorageError: If something cannot be written.
         """
         from engramsql.interchange.views import export_view
 
+        table = self.table(self.view(name).table)
+        # Opened after its table: if that is replaced in between, the view says so.
         view = self.view(name)
-        return export_view(
-            view, self.table(view.table), directory, slot_bytes=slot_bytes, indexes=indexes, progress=progress
-        )
+        chosen = [indexes] if isinstance(indexes, str) else indexes
+        return export_view(view, table, directory, slot_bytes=slot_bytes, indexes=chosen, progress=progress)
 
     def verify(
         self,
@@ -320,11 +363,25 @@ class Lifecycle(ABC):
         if against is not None:
             if resume:
                 raise ArgumentError("a comparison with another table begins at its first row; leave resume out")
-            comparison = self.diff(name, against, progress=progress)
+            comparison = self._compare_with(name, against, progress)
             return Verification(label, comparison.different == 0, [], comparison)
         path = name if isinstance(name, str) else os.path.abspath(name)
         good, findings = self._open_session().verify(path, level, resume=resume, progress=progress)
         return Verification(label, good, findings)
+
+    def _compare_with(self, name: StrPath, against: StrPath, progress: Progress | None) -> Comparison:
+        from engramsql.engine import compare
+
+        table = self.table(name)
+        try:
+            other = self.table(against)
+        except (SourceError, SpecError) as error:
+            if "must be given" not in str(error):
+                raise
+            raise type(error)(
+                f"{error}: register it first, with what it does not say of itself, and name that table here"
+            ) from None
+        return compare(table, other, progress=progress)
 
     def diff(self, a: StrPath, b: StrPath, *, keep: int = 100, progress: Progress | None = None) -> Comparison:
         """Compares every row of two tables, byte by byte.
@@ -343,6 +400,20 @@ class Lifecycle(ABC):
         from engramsql.engine import compare
 
         return compare(self.table(a), self.table(b), keep=keep, progress=progress)
+
+
+@contextmanager
+def _replace_told(what: str) -> Iterator[None]:
+    """Names the option that replaces, where the name of what is built is taken by its like."""
+    try:
+        yield
+    except CatalogError as error:
+        taken, there, _ = str(error).partition(" is already there; drop ")
+        if not there or not taken.startswith(f"a {what} named "):
+            raise
+        raise CatalogError(
+            f"{taken} is already there; replace it with --replace (replace=True), or choose another name"
+        ) from None
 
 
 def _unfinished(resume: bool, restart: bool) -> Literal["refuse", "resume", "discard"]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql._views import without_variables
-from engramsql.corpus import batches, pieces_of
+from engramsql.corpus import batches, pieces_of, within
 from engramsql.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -24,23 +24,27 @@ if TYPE_CHECKING:
 # Documents may be long.
 _BATCH_ROWS = 2048
 
-__all__ = ["fill", "import_view", "query_reader"]
+__all__ = ["fill", "import_view", "rows_of"]
 
 
 @contextmanager
-def query_reader(connection: duckdb.DuckDBPyConnection, sql: str | None) -> Iterator[pa.RecordBatchReader | None]:
-    """The rows of a query as a stream; None without one.
+def rows_of(connection: duckdb.DuckDBPyConnection, tokens: object, *, is_query: bool) -> Iterator[object]:
+    """The rows of a query or of a DuckDB relation as a stream; anything else as it is.
 
-    Python variables are no tables: ours are as near as the caller's.
+    Python variables are no tables of a query: ours are as near as the caller's.
     """
-    if sql is None:
-        yield None
-        return
-    with without_variables(connection):
-        relation = connection.sql(sql)
+    if is_query:
+        sql = str(tokens)
+        with without_variables(connection):
+            relation: Any = connection.sql(sql)
         if relation is None:
             raise ArgumentError(f"a view is built from rows, and this statement has none: {sql.strip()[:60]!r}")
-    reader = relation.to_arrow_reader(_BATCH_ROWS)
+    elif type(tokens).__name__ == "DuckDBPyRelation":
+        relation, tokens = tokens, None
+    else:
+        yield tokens
+        return
+    reader: pa.RecordBatchReader = relation.to_arrow_reader(_BATCH_ROWS)
     del relation
     try:
         yield reader
@@ -67,7 +71,10 @@ def fill(
                 progress("reading keys", count, 0)
         return
     spec = table.spec
-    for batch in batches(pieces_of(tokens, column), 0 if spec is None else spec.history_len):
+    pieces = pieces_of(tokens, column)
+    if spec is not None:
+        pieces = within(pieces, spec.vocab_size)
+    for batch in batches(pieces, 0 if spec is None else spec.history_len):
         builder.add(batch.tokens, batch.starts, batch.history)
         count += len(batch.tokens)
         if progress is not None:

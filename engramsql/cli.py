@@ -154,7 +154,7 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
         parser.error(f"unexpected '{options.more[0]}'; SQL is given with -c SQL, or -f FILE")
     if options.db is not None and _looks_like_sql(options.db):
         parser.error(f"no directory '{options.db}'; SQL is given with -c SQL, or -f FILE")
-    if options.command is None and options.file is None and _is_terminal(sys.stdin):
+    if options.command is None and options.file is None and is_terminal(sys.stdin):
         say(f"{parser.prog}: nothing to run; give -c SQL, -f FILE, or pipe SQL in (--help)")
         return USAGE
     from engramsql.commands import run_script
@@ -200,10 +200,11 @@ def _script_text(options: argparse.Namespace) -> str:
 
 def format_of(options: argparse.Namespace) -> str:
     """The output format asked for, else the one for where stdout goes."""
-    return str(options.format or ("box" if _is_terminal(sys.stdout) else "csv"))
+    return str(options.format or ("box" if is_terminal(sys.stdout) else "csv"))
 
 
-def _is_terminal(stream: object) -> bool:
+def is_terminal(stream: object) -> bool:
+    """Whether a stream is there and goes to a terminal."""
     return stream is not None and bool(stream.isatty())  # type: ignore[attr-defined]
 
 
@@ -251,28 +252,26 @@ def _build_drop(parser: argparse.ArgumentParser) -> None:
 
 
 def _build_orphans(parser: argparse.ArgumentParser) -> None:
-    _add_db(parser)
+    lifecycle.add_database(parser)
     parser.add_argument("--remove", action="store_true", help="remove them, but for what is foreign or being written")
 
     def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
         from engramsql.maintenance import orphans
 
-        orphans(options.db, remove=options.remove)
+        orphans(lifecycle.database_of(options), remove=options.remove)
         return GOOD
 
     parser.set_defaults(run=run)
 
 
 def _build_tables(parser: argparse.ArgumentParser) -> None:
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("path", nargs="?", metavar="DB", help="database, checkpoint or store directory")
-    where.add_argument("--db", metavar="DB", help="the same")
+    lifecycle.add_database(parser, "database, checkpoint or store directory")
     _add_format(parser)
 
     def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
         from engramsql.commands import run_script
 
-        path = options.path or options.db
+        path = lifecycle.database_of(options)
         run_script(path, "SELECT * FROM engram_tables()", format_of(options), read_only=True)
         return GOOD
 

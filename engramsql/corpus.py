@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["BATCH_TOKENS", "Batch", "Piece", "batches", "integers", "list_column", "pieces_of", "pieces_of_lists"]
+__all__ = [
+    "BATCH_TOKENS",
+    "Batch",
+    "Piece",
+    "batches",
+    "integers",
+    "list_column",
+    "pieces_of",
+    "pieces_of_lists",
+    "within",
+]
 
 # Eight megabytes of ids; what is made of them takes heads times as much.
 BATCH_TOKENS = 1 << 20
@@ -35,6 +45,10 @@ class Piece(NamedTuple):
     """Where each sequence begins, ascending; the first is 0. No sequence is empty."""
     continues: bool
     """Whether the first of them is the rest of the sequence before."""
+    numbers: NDArray[np.int64] | None = None
+    """Line or row (1-based) of each sequence in its file."""
+    file: str = ""
+    """That file and what the numbers count, as in ``'a.txt', line``; empty where there is no file."""
 
 
 class Batch(NamedTuple):
@@ -56,7 +70,7 @@ def batches(pieces: Iterable[Piece], history_len: int) -> Iterator[Batch]:
         history_len: Tokens of history that matter to the spec.
     """
     tail = np.empty(0, np.int64)
-    for tokens, starts, continues in chain.from_iterable(map(_cut, pieces)):
+    for tokens, starts, continues, *_ in chain.from_iterable(map(_cut, pieces)):
         if not continues:
             tail = tail[:0]
         yield Batch(tokens, starts.tolist(), tail)
@@ -67,9 +81,32 @@ def batches(pieces: Iterable[Piece], history_len: int) -> Iterator[Batch]:
             tail = np.concatenate([tail, tokens[last:][-history_len:]])[-history_len:]
 
 
+def within(pieces: Iterable[Piece], vocab_size: int) -> Iterator[Piece]:
+    """The pieces as they are; a token of a file that is outside the vocabulary is refused with its place there.
+
+    Raises:
+        TokenIdError: For the first such token, with file, line or row, and position (0-based).
+    """
+    before = 0
+    for piece in pieces:
+        tokens, starts, continues, numbers, file = piece
+        if not continues:
+            before = 0
+        if file and numbers is not None and len(tokens) and (tokens.min() < 0 or tokens.max() >= vocab_size):
+            at = int(np.argmax((tokens < 0) | (tokens >= vocab_size)))
+            sequence = int(np.searchsorted(starts, at, side="right")) - 1
+            position = at - int(starts[sequence]) + (before if sequence == 0 else 0)
+            raise TokenIdError(
+                f"{file} {numbers[sequence]}: token id {tokens[at]} at position {position} is outside the vocabulary "
+                f"(0 to {vocab_size - 1})"
+            )
+        before = len(tokens) - int(starts[-1]) + (before if len(starts) == 1 else 0)
+        yield piece
+
+
 def _cut(piece: Piece) -> Iterator[Piece]:
     """A piece as pieces of at most BATCH_TOKENS tokens."""
-    tokens, starts, continues = piece
+    tokens, starts, continues, *_ = piece
     for begin in range(0, len(tokens), BATCH_TOKENS):
         end = min(begin + BATCH_TOKENS, len(tokens))
         first, last = np.searchsorted(starts, [begin, end])
@@ -147,7 +184,8 @@ def pieces_of_matrix(values: NDArray[Any], what: str = "tokens") -> Iterator[Pie
         for begin in range(0, width, BATCH_TOKENS) if len(block) == 1 else (0,):
             part = block[:, begin : begin + BATCH_TOKENS] if len(block) == 1 else block
             tokens = integers(part, what).reshape(-1)
-            yield Piece(tokens, np.arange(0, len(tokens), part.shape[1], dtype=np.int64), begin > 0)
+            numbers = np.arange(first, first + len(block), dtype=np.int64) + 1
+            yield Piece(tokens, np.arange(0, len(tokens), part.shape[1], dtype=np.int64), begin > 0, numbers)
 
 
 def _of_sequences(sequences: Iterable[Any]) -> Iterator[Piece]:
@@ -173,10 +211,11 @@ def _of_sequences(sequences: Iterable[Any]) -> Iterator[Piece]:
         yield joined(gathered)
 
 
-def joined(sequences: Sequence[NDArray[np.int64]]) -> Piece:
-    """Sequences that are not empty as one piece."""
+def joined(sequences: Sequence[NDArray[np.int64]], numbers: Sequence[int] | None = None) -> Piece:
+    """Sequences that are not empty as one piece; numbers: where in its file each is."""
     starts = np.cumsum([0, *map(len, sequences[:-1])], dtype=np.int64)
-    return Piece(np.concatenate(sequences), starts, continues=False)
+    found = None if numbers is None else np.array(numbers, dtype=np.int64)
+    return Piece(np.concatenate(sequences), starts, continues=False, numbers=found)
 
 
 def _flat(sequence: Any, what: str) -> NDArray[np.int64]:
@@ -275,7 +314,8 @@ def list_column(schema: pa.Schema, column: str | None, what: str) -> str:
     if column is None:
         if len(lists) == 1:
             return str(lists[0])
-        found = f"has the columns of lists {', '.join(lists)}; name one" if lists else "has no column of integer lists"
+        several = f"has the columns of lists {', '.join(lists)}; name one with --column (column=)"
+        found = several if lists else "has no column of integer lists"
         raise ArgumentError(f"{what} {found}; its columns: {', '.join(map(_shown, schema)) or 'none'}")
     if schema.names.count(column) != 1:
         found = "no" if column not in schema.names else "more than one"
@@ -289,8 +329,10 @@ def _shown(field: pa.Field) -> str:
     return f"{field.name} ({field.type})"
 
 
-def pieces_of_lists(lists: pa.Array, what: str = "the column") -> Iterator[Piece]:
+def pieces_of_lists(lists: pa.Array, what: str = "the column", first: int | None = None) -> Iterator[Piece]:
     """Rows of a list array, each a sequence; NULL rows are none.
+
+    first: rows of the file before these, if it is one.
 
     Raises:
         TokenIdError: If a token is NULL.
@@ -298,10 +340,16 @@ def pieces_of_lists(lists: pa.Array, what: str = "the column") -> Iterator[Piece
     import pyarrow.compute as pc
 
     values = lists.flatten()
-    if values.null_count:
-        raise TokenIdError(f"{what}: a token is NULL; leave it out")
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    rows = np.flatnonzero(lengths)
+    lengths = lengths[rows]
+    numbers = None if first is None else rows + first + 1
+    if values.null_count:
+        at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+        row = int(np.searchsorted(np.cumsum(lengths), at, side="right"))
+        where = "" if numbers is None else f", row {numbers[row]}"
+        raise TokenIdError(f"{what}{where}: a token is NULL; leave it out")
     tokens = integers(values.to_numpy(zero_copy_only=False), what)
-    lengths = lengths[lengths > 0]
     if len(lengths):
-        yield Piece(tokens, np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64), continues=False)
+        starts = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
+        yield Piece(tokens, starts, continues=False, numbers=numbers)

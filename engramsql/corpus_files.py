@@ -35,13 +35,17 @@ def pieces_of_file(path: str | os.PathLike[str], column: str | None = None) -> I
         TokenIdError: If a token is no integer, or NULL.
     """
     name = os.fspath(path)
+    if not os.path.exists(name):
+        raise ArgumentError(f"'{name}' does not exist; name a file of tokens")
     read = SUFFIXES.get(os.path.splitext(name)[1].lower())
     if read is None:
         raise ArgumentError(f"'{name}': the name of a file of tokens ends with one of {', '.join(SUFFIXES)}")
     if column is not None and read in (_npy, _text):
         raise ArgumentError(f"'{name}' has no columns; leave '{column}' out")
+    file = f"'{name}', {'line' if read in (_text, _json_lines) else 'row'}"
     try:
-        yield from read(name, column)
+        for piece in read(name, column):
+            yield piece._replace(file=file)
     except (TokenIdError, ArgumentError) as error:
         raise error if name in str(error) else type(error)(f"'{name}': {error}") from None
     except EngramError:
@@ -57,8 +61,10 @@ def _parquet(name: str, column: str | None) -> Iterator[Piece]:
 
     with pq.ParquetFile(name) as file:
         chosen = list_column(file.schema_arrow, column, f"'{name}'")
+        first = 0
         for batch in file.iter_batches(_BATCH_ROWS, columns=[chosen]):
-            yield from pieces_of_lists(batch.column(0), f"'{name}', column '{chosen}'")
+            yield from pieces_of_lists(batch.column(0), f"'{name}', column '{chosen}'", first)
+            first += batch.num_rows
 
 
 def _arrow(name: str, column: str | None) -> Iterator[Piece]:
@@ -75,8 +81,10 @@ def _arrow(name: str, column: str | None) -> Iterator[Piece]:
             reader = pa.ipc.open_stream(source)
             schema, batches = reader.schema, reader
         chosen = list_column(schema, column, f"'{name}'")
+        first = 0
         for batch in batches:
-            yield from pieces_of_lists(batch.column(chosen), f"'{name}', column '{chosen}'")
+            yield from pieces_of_lists(batch.column(chosen), f"'{name}', column '{chosen}'", first)
+            first += batch.num_rows
 
 
 def _npy(name: str, _: str | None) -> Iterator[Piece]:
@@ -86,6 +94,7 @@ def _npy(name: str, _: str | None) -> Iterator[Piece]:
 
 def _json_lines(name: str, column: str | None) -> Iterator[Piece]:
     gathered: list[NDArray[np.int64]] = []
+    numbers: list[int] = []
     count = 0
     with open(name, "rb") as file:
         for number, line in enumerate(file, start=1):
@@ -103,12 +112,13 @@ def _json_lines(name: str, column: str | None) -> Iterator[Piece]:
                 odd = next(token for token in tokens if type(token) is not int)
                 raise TokenIdError(f"line {number}: token id {odd!r:.60} is not an integer")
             gathered.append(integers(tokens, f"line {number}"))
+            numbers.append(number)
             count += len(tokens)
             if count >= BATCH_TOKENS:
-                yield joined(gathered)
-                gathered, count = [], 0
+                yield joined(gathered, numbers)
+                gathered, numbers, count = [], [], 0
     if gathered:
-        yield joined(gathered)
+        yield joined(gathered, numbers)
 
 
 def _json_sequence(value: Any, column: str | None) -> list[Any] | None:
@@ -116,7 +126,10 @@ def _json_sequence(value: Any, column: str | None) -> list[Any] | None:
         if column is None:
             lists = [name for name, member in value.items() if isinstance(member, list)]
             if len(lists) != 1:
-                raise ArgumentError(f"has {len(lists)} members that are lists; name one ({', '.join(value)})")
+                raise ArgumentError(
+                    f"has {len(lists)} members that are lists; name one with --column (column=); its members: "
+                    f"{', '.join(value)}"
+                )
             column = lists[0]
         elif column not in value:
             raise ArgumentError(f"has no member '{column}'; its members: {', '.join(value)}")
@@ -151,6 +164,7 @@ def _text(name: str, _: str | None) -> Iterator[Piece]:
 def _lines(block: bytes, line: int, continues: bool) -> tuple[list[Piece], int, bool]:
     """The ids of some lines; the number of the line at its end, and whether that has ids already."""
     sequences: list[NDArray[np.int64]] = []
+    numbers: list[int] = []
     first_continues = False
     parts = block.split(b"\n")
     for index, part in enumerate(parts):
@@ -165,10 +179,11 @@ def _lines(block: bytes, line: int, continues: bool) -> tuple[list[Piece], int, 
         if not sequences:
             first_continues = continues
         sequences.append(integers(list(map(int, words)), f"line {line}"))
+        numbers.append(line)
         continues = True
     if not sequences:
         return [], line, continues
-    return [joined(sequences)._replace(continues=first_continues)], line, continues
+    return [joined(sequences, numbers)._replace(continues=first_continues)], line, continues
 
 
 SUFFIXES: dict[str, Callable[[str, str | None], Iterator[Piece]]] = {

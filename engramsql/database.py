@@ -15,9 +15,9 @@ from engramsql._lifecycle import Lifecycle
 from engramsql._statements import Statements
 from engramsql._views import CatalogViews
 from engramsql.engine import Session, cache_usage, set_ram_budget, set_threads
-from engramsql.errors import ArgumentError, ArgumentTypeError, ClosedError
+from engramsql.errors import ArgumentError, ArgumentTypeError, ClosedError, UnknownTableError
 from engramsql.interchange.registering import register, register_unnamed
-from engramsql.quoting import literal
+from engramsql.quoting import folded, literal
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -260,7 +260,16 @@ class Database(Statements, Lifecycle):
             UnknownTableError: If there is no table of that name.
             SourceError: If its files are not what was registered.
         """
-        return self._open_session().table(name if isinstance(name, str) else os.path.abspath(name))
+        session = self._open_session()
+        try:
+            return session.table(name if isinstance(name, str) else os.path.abspath(name))
+        except UnknownTableError:
+            view = next((view for view in session.record_views() if folded(view.name) == folded(str(name))), None)
+            if view is None:
+                raise
+            raise UnknownTableError(
+                f"'{view.name}' is a view of table '{view.table}' and no table; name the table instead"
+            ) from None
 
     def views(self) -> list[SqlViewEntry]:
         """The SQL views kept in the catalog, in creation order."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ProgressLine", "duration", "size"]
+__all__ = ["ProgressLine", "duration", "elapsed", "size"]
 
 # More often than that nobody reads a line.
 _STEP_SECONDS = 0.1
@@ -49,8 +49,9 @@ class ProgressLine:
         self._shown = now
         rate = (done - self._from) / max(now - self._started, 1e-9)
         if total:
-            left = duration((total - done) / rate) if rate > 0 else "?"
-            text = f"{label}: {size(done)} of {size(total)}, {size(rate)}/s, {left} left"
+            # Before the first bytes there is nothing to tell the rate from.
+            pace = f", {size(rate)}/s, {duration((total - done) / rate)} left" if rate > 0 else ""
+            text = f"{label}: {size(done)} of {size(total)}{pace}"
         else:
             # A corpus that is streamed says at its end how long it was.
             text = f"{label}: {done:,}"
@@ -83,6 +84,16 @@ def size(count: float) -> str:
         count /= 1000
         unit += 1
     return f"{count:.0f} {_UNITS[0]}" if unit == 0 else f"{count:.1f} {_UNITS[unit]}"
+
+
+def elapsed(seconds: float) -> str:
+    """A time that something took, for people.
+
+    Example:
+        >>> elapsed(0.28), elapsed(7.2)
+        ('280 ms', '7 s')
+    """
+    return f"{seconds * 1000:.0f} ms" if seconds < 0.9995 else duration(seconds)
 
 
 def duration(seconds: float) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from engramsql.engine import Comparison, Finding
 
-__all__ = ["LEVELS", "Verification", "difference_table", "finding_table"]
+__all__ = ["LEVELS", "Verification", "difference_table", "finding_line", "finding_table"]
 
 LEVELS = {
     "headers": "manifests, files, sizes, and three blocks of each file that has checksums",
@@ -34,20 +34,32 @@ class Verification:
 
 
 def finding_table(found: list[tuple[str, list[Finding]]]) -> pa.Table:
-    """Findings of one or several names as a table."""
+    """Findings of one or several names as a table; the name is a column if there are several.
+
+    What matters most comes first: a box that is too wide for a terminal loses its last columns but one.
+    """
     import pyarrow as pa
 
     rows = [(name, finding) for name, findings in found for finding in findings]
     columns = {
         "name": pa.array([name for name, _ in rows], pa.string()),
+        "ok": pa.array([finding.ok for _, finding in rows], pa.bool_()),
         "check": pa.array([finding.check for _, finding in rows], pa.string()),
         "shard": pa.array([finding.shard for _, finding in rows], pa.int64()),
-        "ok": pa.array([finding.ok for _, finding in rows], pa.bool_()),
+        "detail": pa.array([finding.detail for _, finding in rows], pa.string()),
         "expected": pa.array([finding.expected for _, finding in rows], pa.string()),
         "found": pa.array([finding.found for _, finding in rows], pa.string()),
-        "detail": pa.array([finding.detail for _, finding in rows], pa.string()),
     }
+    if len(found) == 1:
+        del columns["name"]
     return pa.table(columns)
+
+
+def finding_line(name: str, finding: Finding) -> str:
+    """A finding in one line, for people."""
+    where = "" if finding.shard is None else f"shard {finding.shard}: "
+    values = "" if finding.expected is None else f"; expected {finding.expected}, found {finding.found or 'nothing'}"
+    return f"{name}: {where}{finding.check}: {finding.detail}{values}"
 
 
 def difference_table(name: str, comparison: Comparison) -> pa.Table:

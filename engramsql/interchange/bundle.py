@@ -59,6 +59,16 @@ class Bundle:
         """Rows of the store."""
         return None if self.shards is None or self.rows_per_shard is None else self.shards * self.rows_per_shard
 
+    def store_manifest(self) -> dict[str, Any]:
+        """What ``manifest.json`` of the store says; empty without one, or if it is none."""
+        if self.store is None:
+            return {}
+        try:
+            data = json.loads((self.store / "manifest.json").read_bytes())
+        except (OSError, ValueError):
+            return {}  # whoever opens the store says what is wrong with it
+        return data if isinstance(data, dict) else {}
+
     @property
     def scale(self) -> float | None:
         """Scale of the FP8 rows, if it says one."""

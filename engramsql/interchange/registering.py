@@ -45,13 +45,19 @@ def _register_bundle(session: Session, name: str, bundle: Bundle, options: dict[
             "Database.import_view() or engramsql view import"
         )
     told = {key: value for key, value in options.items() if value is not None}
-    said: dict[str, Any] = {"width": bundle.width, "rows_per_shard": bundle.rows_per_shard, "format": bundle.format}
+    manifest = bundle.store_manifest()
+    said: dict[str, Any] = {"width": bundle.width, "format": bundle.format}
+    if not _is_one_shard(bundle, manifest):
+        said["rows_per_shard"] = bundle.rows_per_shard
     if bundle.format is not None:
         said["scale"] = bundle.scale
-    if "spec" not in told:
+    own_spec = bool(_object(manifest, "engramsql").get("spec"))
+    if "spec" not in told and not own_spec:
         said["spec"] = _spec_of(bundle)
     entries = session.register(name, bundle.store, **{**said, **told})
     try:
+        if own_spec:
+            _require_same_hash(session, name, bundle)
         if bundle.view is not None:
             from engramsql.building import import_view
 
@@ -63,6 +69,29 @@ def _register_bundle(session: Session, name: str, bundle: Bundle, options: dict[
         session.drop(name)
         raise
     return entries
+
+
+def _object(document: dict[str, Any], member: str) -> dict[str, Any]:
+    value = document.get(member)
+    return value if isinstance(value, dict) else {}
+
+
+def _is_one_shard(bundle: Bundle, manifest: dict[str, Any]) -> bool:
+    """Whether the store has one shard of the rows that the bundle says.
+
+    The manifest then has the rows that a shard could hold, and the bundle those that the only one holds.
+    """
+    return bundle.shards == 1 and _object(manifest, "layout").get("total_rows") == bundle.rows_per_shard
+
+
+def _require_same_hash(session: Session, name: str, bundle: Bundle) -> None:
+    """Refuses a bundle that hashes in another way than its store says of itself."""
+    spec = session.table(name).spec
+    if spec is not None and not bundle.is_hashed_as(spec):
+        raise SourceError(
+            f"'{bundle.path}' has other hash constants than its store '{bundle.store}' says of itself; "
+            "register the store alone, or export the bundle again"
+        )
 
 
 def _spec_of(bundle: Bundle) -> str | None:

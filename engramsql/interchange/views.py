@@ -175,9 +175,12 @@ def export_view(
         progress: Called with the stage, bytes done and bytes to do.
 
     Raises:
-        ArgumentError: If the peer has no form for the view, or ``directory`` exists.
+        ArgumentError: If the view was built from another state of its table, the peer has no form for it, or
+            ``directory`` exists.
         StorageError: If something cannot be written.
     """
+    if not view.usable:
+        raise ArgumentError(f"view '{view.name}' {view.why}")
     if view.form != "rows":
         raise ArgumentError(
             f"view '{view.name}' holds {view.form}; engramdb-python reads rows: build one with form rows"
@@ -295,5 +298,8 @@ def keys_for(
         return keys_of_index(index, view.slots, heads, scratch)
     source = view.keys if keys is None else keys
     if source is None:
-        raise ArgumentError(f"'{view.records}' alone does not say whose records it holds; give its keys or slot index")
+        raise ArgumentError(
+            f"'{view.records}' alone does not say whose records it holds; give its keys or slot index "
+            "(--keys FILE or --index PATH; keys= or index= in Python)"
+        )
     return read_keys(source, heads)

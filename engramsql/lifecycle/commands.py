@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from contextlib import contextmanager
@@ -10,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql import cli
-from engramsql._directory import is_database
-from engramsql.commands import output, require, shards_text
+from engramsql._directory import CATALOG_FILE, is_database
+from engramsql.commands import output, require, run_script, shards_text
 from engramsql.database import Database, connect
-from engramsql.errors import ArgumentError
+from engramsql.errors import ArgumentError, EngramError, UnknownTableError
 from engramsql.export import write
-from engramsql.lifecycle.options import looks_like_path
-from engramsql.progress import ProgressLine, duration, size
+from engramsql.lifecycle.options import database_of, looks_like_path
+from engramsql.progress import ProgressLine, elapsed, size
 from engramsql.quoting import folded
-from engramsql.verification import difference_table, finding_table
+from engramsql.verification import difference_table, finding_line, finding_table
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +27,20 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["build", "build_index", "build_view", "check", "export_view", "import_view", "verify"]
+    from engramsql.engine import Finding
+    from engramsql.verification import Verification
+
+__all__ = [
+    "build",
+    "build_index",
+    "build_view",
+    "check",
+    "drop_view",
+    "export_view",
+    "import_view",
+    "list_views",
+    "verify",
+]
 
 # Rows of a comparison that are shown.
 _KEEP = 100
@@ -36,7 +50,7 @@ def build(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
     """Builds a table and says what it is."""
     started = time.perf_counter()
     # Only now, as with register: a database comes into being with its first table.
-    with _new_database(options.db) as database, _line(options.name) as line:
+    with _told_to_resume(), _new_database(options.db) as database, _line(options.name) as line:
         entries = database.build(
             options.name,
             _source(database, options.source),
@@ -59,13 +73,17 @@ def build(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
     for entry in entries:
         print(f"{entry.name}: {entry.rows} rows x {entry.row_bytes} bytes in {shards_text(entry.shards)}")
     total = sum(entry.bytes for entry in entries)
-    print(f"{size(total)} in {duration(seconds)}, {size(total / max(seconds, 1e-9))}/s")
+    # What an earlier run wrote was not written in the time of this one.
+    if options.resume:
+        print(f"{size(total)}, the rest of it in {elapsed(seconds)}")
+    else:
+        print(f"{size(total)} in {elapsed(seconds)}, {size(total / max(seconds, 1e-9))}/s")
     return cli.GOOD
 
 
 def build_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
     """Builds a view and says what it holds."""
-    with _database(options.db) as database, _line(options.name) as line:
+    with _told_to_resume(), _database(options.db) as database, _line(options.name) as line:
         entry = database.build_view(
             options.name,
             options.table,
@@ -87,8 +105,24 @@ def build_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
         )
     covered = ""
     if entry.tokens is not None and entry.covered is not None:
-        covered = f"; {entry.covered} of {entry.tokens} tokens ({entry.covered / max(entry.tokens, 1):.1%}) find theirs"
+        covered = f"; {entry.covered} of {entry.tokens} tokens ({entry.covered / max(entry.tokens, 1):.1%}) have one"
     print(f"{entry.name}: {entry.slots} records x {entry.record_bytes} bytes ({size(entry.bytes)}){covered}")
+    return cli.GOOD
+
+
+def list_views(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+    """Lists the materialised views."""
+    select = "SELECT * EXCLUDE (kind, sql) FROM engram_views() WHERE kind = 'materialised'"
+    run_script(database_of(options), select, cli.format_of(options), read_only=True)
+    return cli.GOOD
+
+
+def drop_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+    """Forgets a materialised view, with its directory if ``--data``."""
+    with _database(options.db) as database:
+        if folded(options.name) not in {folded(view.name) for view in database.record_views()}:
+            raise UnknownTableError(f"'{options.db}' has no view '{options.name}'; list them with: engramsql view list")
+        database.drop(options.name, options.data)
     return cli.GOOD
 
 
@@ -141,25 +175,93 @@ def build_index(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
 
 
 def verify(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Verifies a table, view or path, or compares two tables; findings go to stdout."""
-    name = options.name
-    if options.db is None:
+    """Verifies a table, view, path or all of a database, or compares two tables; findings go to stdout."""
+    name, path = options.name, options.db
+    if path is None:
+        if name is None:
+            parser.error("name what to verify: a path, or a database with --db DB")
         if not looks_like_path(name) and os.path.exists(name):
             name = os.path.join(os.curdir, name)
         if not looks_like_path(name):
             parser.error(f"'{name}' is a name: give its database with --db DB; a path has a '{os.sep}'")
+        if os.path.exists(os.path.join(name, CATALOG_FILE)):
+            name, path = None, name
     else:
-        require(options.db)
+        require(path)
+    if name is None and options.against is not None:
+        parser.error("--against compares one table with another; name it")
     # A full verification remembers what it found, where that can be written.
-    read_only = options.level != "full" or (options.db is not None and not os.access(options.db, os.W_OK))
-    with connect(options.db, read_only=read_only) as database, _line(name) as line:
-        against = None if options.against is None else _source(database, options.against)
+    read_only = options.level != "full" or (path is not None and not os.access(path, os.W_OK))
+    with connect(path, read_only=read_only) as database:
+        if options.against is not None:
+            return _compare(database, name, options)
+        return _verify_names(database, _names(database, path) if name is None else [name], options)
+
+
+def _names(database: Database, path: str) -> list[str]:
+    names = [entry.name for entry in database.tables()] + [view.name for view in database.record_views()]
+    if not names:
+        raise ArgumentError(f"'{path}' has no table to verify")
+    return names
+
+
+def _verify_names(database: Database, names: list[str], options: argparse.Namespace) -> int:
+    """Verifies one or several, each to its end; a terminal sees what is bad, anything else every finding."""
+    brief = options.format is None and cli.is_terminal(sys.stdout)
+    found: list[tuple[str, list[Finding]]] = []
+    closing: list[str] = []
+    code = cli.GOOD
+    for name in names:
+        try:
+            with _line(name) as line:
+                outcome = database.verify(name, options.level, resume=options.resume, progress=line.show_stage)
+        except EngramError as error:
+            # One that cannot be opened does not hide the others.
+            if len(names) == 1:
+                raise
+            cli.say(f"engramsql: {name}: {' '.join(str(error).split())}")
+            code = cli.ERROR
+            continue
+        if not outcome.good and code == cli.GOOD:
+            code = cli.DIFFERENT
+        last = _closing(database, outcome, options.level)
+        if brief:
+            for finding in outcome.findings:
+                if not finding.ok:
+                    print(finding_line(name, finding))
+            print(last, flush=True)
+        else:
+            found.append((name, outcome.findings))
+            closing.append(last)
+    if not brief:
+        if found:
+            _show(finding_table(found), cli.format_of(options))
+        for last in closing:
+            cli.say(last)
+    return code
+
+
+def _closing(database: Database, outcome: Verification, level: str) -> str:
+    """The outcome in one line."""
+    if not outcome.good:
+        bad = sum(not finding.ok for finding in outcome.findings)
+        return f"{outcome.name}: BAD, {bad} of {len(outcome.findings)} findings"
+    views = {folded(entry.name) for entry in database.record_views()}
+    opened = database.view(outcome.name) if folded(outcome.name) in views else database.table(outcome.name)
+    shards = opened.shards()
+    files = len({shard.file for shard in shards})
+    what = "good" if level == "full" else f"good at level {level}"
+    return f"{outcome.name}: {what}, {size(sum(shard.bytes for shard in shards))} in {files} file{'s' * (files != 1)}"
+
+
+def _compare(database: Database, name: str, options: argparse.Namespace) -> int:
+    against = _source(database, options.against)
+    with _line(name) as line:
         found = database.verify(name, options.level, against=against, resume=options.resume, progress=line.show_stage)
-    if found.comparison is None:
-        _show(finding_table([(name, found.findings)]), cli.format_of(options))
-    else:
-        _show(difference_table(name, found.comparison), cli.format_of(options))
-        compared = found.comparison
+    compared = found.comparison
+    if compared is not None:
+        if compared.first or options.format is not None or not cli.is_terminal(sys.stdout):
+            _show(difference_table(name, compared), cli.format_of(options))
         cli.say(f"engramsql: {name}: {compared.different} of {compared.rows} rows differ from {options.against}")
     return cli.GOOD if found.good else cli.DIFFERENT
 
@@ -175,9 +277,22 @@ def check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return run(options.db, options.path)
 
 
+@contextmanager
+def _told_to_resume() -> Iterator[None]:
+    """Says after Ctrl-C how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        # One more would interrupt the line itself.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        cli.say("engramsql: interrupted; what is complete is kept, go on with --resume")
+        raise
+
+
 def _source(database: Database, source: str) -> str | Path:
-    """A table's name if it is one, else a path."""
-    if not looks_like_path(source) and folded(source) in {folded(entry.name) for entry in database.tables()}:
+    """A table's name if it is one, else a path; a view's name is no path either, and is refused as what it is."""
+    names = [entry.name for entry in database.tables()] + [view.name for view in database.record_views()]
+    if not looks_like_path(source) and folded(source) in map(folded, names):
         return source
     return Path(source)
 

@@ -11,7 +11,7 @@ from engramsql.export import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["add_register", "build", "check", "index", "verify", "view"]
+__all__ = ["add_database", "add_register", "build", "check", "database_of", "index", "verify", "view"]
 
 # As in verification.LEVELS, which needs more than --help may import.
 _LEVELS = ("headers", "sample", "full")
@@ -54,7 +54,7 @@ def build(parser: argparse.ArgumentParser) -> None:
 
 def view(parser: argparse.ArgumentParser) -> None:
     """``engramsql view``."""
-    actions = parser.add_subparsers(metavar="build|import|export", required=True)
+    actions = parser.add_subparsers(metavar="build|list|drop|import|export", required=True)
 
     made = _action(actions, "build", "materialise the e_t records of a corpus")
     made.add_argument("name", metavar="NAME", help="view name")
@@ -65,7 +65,8 @@ def view(parser: argparse.ArgumentParser) -> None:
         "--tokens",
         metavar="FILE",
         nargs="+",
-        help="files of token sequences: .parquet, .arrow, .jsonl, .npy, or .txt with a sequence per line",
+        help="files of token sequences: .parquet, .pq, .arrow, .arrows, .ipc, .feather, .jsonl, .ndjson, .npy, or .txt "
+        "with a sequence per line",
     )
     corpus.add_argument("--sql", metavar="QUERY", help="a query with a column of lists, a sequence per row")
     corpus.add_argument("--keys", metavar="FILE", help="row ids instead of tokens: a keys file, or .npy")
@@ -80,6 +81,19 @@ def view(parser: argparse.ArgumentParser) -> None:
     _add_shard_size(made, "records")
     _add_unfinished(made, "view")
     made.set_defaults(run=_runner("build_view"))
+
+    listed = _action(actions, "list", "list the materialised views")
+    add_database(listed)
+    listed.add_argument(
+        "--format", choices=tuple(FORMATS), help="how results are written (a terminal gets box, anything else csv)"
+    )
+    listed.set_defaults(run=_runner("list_views"))
+
+    dropped = _action(actions, "drop", "forget a view; its files stay, unless --data")
+    dropped.add_argument("name", metavar="NAME", help="view name")
+    _add_db(dropped)
+    dropped.add_argument("--data", action="store_true", help="remove the directory that it has inside the database")
+    dropped.set_defaults(run=_runner("drop_view"))
 
     taken = _action(actions, "import", "make a view of a file of records that engramdb-python wrote, where it lies")
     taken.add_argument("name", metavar="NAME", help="view name")
@@ -101,6 +115,7 @@ def view(parser: argparse.ArgumentParser) -> None:
         "--index",
         metavar="FORMAT",
         nargs="+",
+        action="extend",
         default=[],
         choices=_INDEX_FORMATS,
         help="slot indexes to write: v1, v2, v3, npz; with one, a bundle.json where the peer can hash so",
@@ -122,8 +137,16 @@ def index(parser: argparse.ArgumentParser) -> None:
 
 def verify(parser: argparse.ArgumentParser) -> None:
     """``engramsql verify``."""
-    parser.epilog = f"{_DIFFERENCE}; what and where is on stdout"
-    parser.add_argument("name", metavar="NAME", help="table or view, or path of a checkpoint or store (with a '/')")
+    parser.epilog = (
+        f"{_DIFFERENCE}; what and where is on stdout. A terminal sees what is bad and a closing line; with --format, "
+        "and elsewhere, every finding is written and the closing line goes to stderr."
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="table or view; or path of a checkpoint, store or database; without it all of DB",
+    )
     parser.add_argument("--db", metavar="DB", help="database directory; not needed for a path")
     parser.add_argument("--level", choices=_LEVELS, default="full", help="how much is looked at (%(default)s)")
     parser.add_argument("--against", metavar="SOURCE", help="compare every row with this table or path instead")
@@ -163,13 +186,25 @@ def _action(
     return actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.", allow_abbrev=False)
 
 
+def add_database(parser: argparse.ArgumentParser, what: str = "database directory") -> None:
+    """Adds the database as DB or as ``--db DB``; ``database_of`` tells which."""
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("path", nargs="?", metavar="DB", help=what)
+    where.add_argument("--db", metavar="DB", help="the same")
+
+
+def database_of(options: argparse.Namespace) -> str:
+    """The database that ``add_database`` took."""
+    return str(options.path or options.db)
+
+
 def _add_db(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--db", metavar="DB", required=True, help="database directory")
 
 
 def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--format", choices=tuple(FORMATS), help="how findings are written (a terminal gets box, anything else csv)"
+        "--format", choices=tuple(FORMATS), help="how findings are written (a terminal gets the bad ones, else csv)"
     )
 
 

@@ -81,6 +81,18 @@ impl View {
         self.inner.values()
     }
 
+    /// Why its table may not answer from it, as what the view is or did ("was built from ..."); None if it may.
+    #[getter]
+    fn why(&self) -> Option<&str> {
+        self.inner.why()
+    }
+
+    /// Whether its table may answer from it.
+    #[getter]
+    fn usable(&self) -> bool {
+        self.inner.is_usable()
+    }
+
     /// Records of slots: uint8, shape of slots + (record_bytes,), order and duplicates kept.
     ///
     /// out: memory to fill and return, as for Table.fetch. Raises RowIdError for a slot outside the view, ReadError if a
