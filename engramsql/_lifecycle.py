@@ -204,7 +204,7 @@ class Lifecycle(ABC):
             raise ArgumentError("give tokens, keys or sql: one of them says what the view is to hold")
         if column is not None and keys is not None:
             raise ArgumentError("column belongs to tokens and sql; keys have none")
-        from engramsql.building import fill, rows_of
+        from engramsql.building import fill, identity_of, rows_of
 
         opened = self.table(table)
         if opened.spec is None and keys is None:
@@ -229,6 +229,7 @@ class Lifecycle(ABC):
                 unfinished=_unfinished(resume, restart),
                 replace=replace,
                 heads=heads,
+                corpus=identity_of(tokens, keys, sql, column),
             )
         if not builder.keys_are_complete:
             with rows_of(self.connection, tokens if sql is None else sql, is_query=sql is not None) as rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from engramsql.corpus import batches, pieces_of, within
 from engramsql.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import duckdb
     import pyarrow as pa
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 # Documents may be long.
 _BATCH_ROWS = 2048
 
-__all__ = ["fill", "import_view", "rows_of"]
+__all__ = ["fill", "identity_of", "import_view", "rows_of"]
 
 
 @contextmanager
@@ -81,6 +82,40 @@ def fill(
             progress("reading tokens", count, 0)
 
 
+def identity_of(tokens: object, keys: object, sql: str | None, column: str | None) -> str | None:
+    """What tells a corpus, or keys, from others without reading it: names, sizes and times of files, or the query.
+
+    None for what is in memory.
+
+    Raises:
+        ArgumentError: If a file is not there.
+    """
+    given = tokens if keys is None else keys
+    if sql is not None:
+        names, parts = ["a query"], [sql]
+    elif isinstance(given, (str, os.PathLike)):
+        names, parts = _described([given])
+    elif isinstance(given, (list, tuple)) and given and all(isinstance(part, (str, os.PathLike)) for part in given):
+        names, parts = _described(given)
+    else:
+        return None
+    digest = hashlib.blake2b("\0".join([*parts, column or ""]).encode("utf-8", "surrogateescape"), digest_size=8)
+    return f"{', '.join(names)} ({digest.hexdigest()})"
+
+
+def _described(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[str], list[str]]:
+    names, parts = [], []
+    for given in paths:
+        path = os.fspath(given)
+        try:
+            found = os.stat(path)
+        except OSError as error:
+            raise ArgumentError(f"cannot read '{path}': {error.strerror}") from None
+        names.append(os.path.basename(path))
+        parts.append(f"{os.path.abspath(path)} {found.st_size} {found.st_mtime_ns}")
+    return names, parts
+
+
 def _key_blocks(keys: Any, heads: int) -> Iterator[NDArray[np.int64]]:
     from engramsql.interchange.keys import key_blocks, read_keys
 
@@ -122,6 +157,7 @@ def import_view(
         slot_bytes=view.slot_bytes,
         # What a killed import left goes on, with its keys; another build of that name is not thrown away.
         unfinished="resume",
+        corpus=identity_of(None, keys if keys is not None else index, None, None),
     )
     if not builder.keys_are_complete:
         for block in blocks:

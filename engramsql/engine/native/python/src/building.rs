@@ -76,6 +76,7 @@ pub fn view_options(
     replace: bool,
     heads: Option<usize>,
     records: Option<(PathBuf, u64)>,
+    corpus: Option<String>,
 ) -> PyResult<ViewOptions> {
     let usual = ViewOptions::default();
     let order = Order::from_name(order)
@@ -92,6 +93,7 @@ pub fn view_options(
         unfinished: self::unfinished(py, unfinished)?,
         replace,
         heads,
+        corpus,
         records: records.map(|(path, slot_bytes)| RecordFile { path, slot_bytes }),
     })
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Memory for sorting unless somebody asks for another: what a block of builders takes.
-const MEMORY: u64 = 256 << 20;
+const MEMORY: u64 = 64 << 20;
 
 /// The engine's options, from those of the Python signatures.
 pub fn options(

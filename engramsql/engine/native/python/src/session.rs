@@ -116,10 +116,11 @@ impl Session {
     ///
     /// top, budget: only the keys that the corpus needs most often, so many or so many bytes of records. heads: row ids per
     /// key, for tables without a spec. records, slot_bytes: a file of records that is there already, and the bytes from
-    /// one to the next. unfinished: as for build.
+    /// one to the next. corpus: what tells the tokens or keys from others; a build goes on only with the same. unfinished: as
+    /// for build.
     #[pyo3(signature = (name, table, *, order = "key", form = "rows", top = None, budget = None, shard_size = None,
                         memory = None, unfinished = "refuse", replace = false, heads = None, records = None,
-                        slot_bytes = None))]
+                        slot_bytes = None, corpus = None))]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python method")]
     fn view_builder(
         &self,
@@ -137,6 +138,7 @@ impl Session {
         heads: Option<usize>,
         records: Option<PathBuf>,
         slot_bytes: Option<u64>,
+        corpus: Option<String>,
     ) -> PyResult<ViewBuilder> {
         guard(py, || {
             if records.is_some() != slot_bytes.is_some() {
@@ -154,6 +156,7 @@ impl Session {
                 replace,
                 heads,
                 records.zip(slot_bytes),
+                corpus,
             )?;
             // Begun with the interpreter released, by detached().
             ViewBuilder::begin(py, self.inner.clone(), name, table, options)

@@ -29,8 +29,8 @@ pub enum BuildError {
         /// Shards there will be.
         shards: u64,
     },
-    /// A build that ended just before its table was registered.
-    #[error("a finished build of '{name}' that was never registered is in '{}'; register it with resume, or discard it", path.display())]
+    /// A store that no table names: a build that ended just before that, or what a dropped table left.
+    #[error("'{}' holds a finished build of '{name}' from the same source that no table names; take it with resume, or build anew beside it with restart", path.display())]
     NotRegistered {
         /// Table name.
         name: String,

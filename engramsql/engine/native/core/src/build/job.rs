@@ -88,7 +88,8 @@ impl Job {
                     work.release()?;
                     return Err(BuildError::NotRegistered { name: name.to_owned(), path }.into());
                 }
-                Unfinished::Discard => work.remove()?,
+                // It may be what a dropped table was to leave; it stays an orphan.
+                Unfinished::Discard => work.release()?,
             }
         }
         if resume

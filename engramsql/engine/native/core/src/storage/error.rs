@@ -26,6 +26,16 @@ pub enum StorageError {
         /// What the system said.
         error: std::io::Error,
     },
+    /// The process may open no more files.
+    #[error("cannot {action} '{}': this process may have {limit} files open (ulimit -n); raise the limit, or do fewer things at a time", path.display())]
+    TooManyFiles {
+        /// "write", "create", ...
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Files that the process may have open.
+        limit: u64,
+    },
     /// Not enough space, found before anything was written.
     #[error("'{}' needs {needed} bytes and its disk has {free} free; free {missing} bytes or choose another place", path.display(), missing = needed - free)]
     NoSpace {
@@ -69,6 +79,10 @@ impl StorageError {
     pub fn io(action: &'static str, path: &Path, error: std::io::Error) -> StorageError {
         match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => StorageError::DiskFull { path: path.to_owned(), error },
+            Some(libc::EMFILE) => {
+                let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+                StorageError::TooManyFiles { action, path: path.to_owned(), limit }
+            }
             _ => StorageError::Io { action, path: path.to_owned(), error },
         }
     }

@@ -64,7 +64,7 @@ fn sample(table: &Table, view: &View, report: &mut Report<'_>) -> Result<()> {
     let mut record = vec![0; view.record_bytes()];
     let mut records = Records::new(table, view);
     for &slot in &slots {
-        view.records_into(&[slot as i64], &mut record)?;
+        view.stored_records_into(&[slot as i64], &mut record)?;
         records.compare(slot, &record, view.record_bytes(), &mut wrong)?;
     }
     let ids: Vec<i64> = slots.iter().map(|&slot| slot as i64).collect();

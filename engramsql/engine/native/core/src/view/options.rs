@@ -83,12 +83,15 @@ pub struct ViewOptions {
     pub replace: bool,
     /// Row ids of a key, for tables without a spec.
     pub heads: Option<usize>,
+    /// What tells the corpus, or the keys, from others: an interrupted build goes on only with the same. `None` where the
+    /// caller cannot say.
+    pub corpus: Option<String>,
     /// Records that are there already: every one is compared with the table, none is copied.
     pub records: Option<RecordFile>,
 }
 
 impl Default for ViewOptions {
-    /// All keys of the corpus in key order, rows as stored, 1 GiB shards, 256 MiB of memory.
+    /// All keys of the corpus in key order, rows as stored, 1 GiB shards, 64 MiB of memory for sorting.
     fn default() -> ViewOptions {
         ViewOptions {
             form: Form::default(),
@@ -96,10 +99,11 @@ impl Default for ViewOptions {
             top: None,
             budget: None,
             shard_bytes: 1 << 30,
-            memory: 256 << 20,
+            memory: 64 << 20,
             unfinished: Unfinished::default(),
             replace: false,
             heads: None,
+            corpus: None,
             records: None,
         }
     }

@@ -46,6 +46,9 @@ pub(super) struct PlanOptions {
     pub(super) top: Option<u64>,
     pub(super) budget: Option<u64>,
     pub(super) shard_bytes: u64,
+    /// What tells the corpus, or the keys, from others, where the caller can say that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) corpus: Option<String>,
 }
 
 /// The keys of a view.
@@ -115,7 +118,12 @@ impl Plan {
             order: options.order.name().to_owned(),
             records,
             records_modified: None,
-            options: PlanOptions { top: options.top, budget: options.budget, shard_bytes: options.shard_bytes },
+            options: PlanOptions {
+                top: options.top,
+                budget: options.budget,
+                shard_bytes: options.shard_bytes,
+                corpus: options.corpus.clone(),
+            },
             built_at: now,
             keys: None,
         })
@@ -160,6 +168,7 @@ impl Plan {
             ("top", show(&self.options.top), show(&asked.options.top)),
             ("budget", show(&self.options.budget), show(&asked.options.budget)),
             ("shard bytes", self.options.shard_bytes.to_string(), asked.options.shard_bytes.to_string()),
+            ("corpus", text(&self.options.corpus), text(&asked.options.corpus)),
             ("records", text(&self.records), text(&asked.records)),
             ("slot bytes", self.slot_bytes.to_string(), asked.slot_bytes.to_string()),
         ];

@@ -222,7 +222,16 @@ impl View {
     }
 
     /// The records of `slots` in order, duplicates kept: `out.len() == slots.len() * record_bytes()`.
+    ///
+    /// # Errors
+    /// A slot that does not exist; a view of a table that has changed since.
     pub fn records_into(&self, slots: &[i64], out: &mut [u8]) -> Result<()> {
+        self.require_current()?;
+        self.stored_records_into(slots, out)
+    }
+
+    /// The same whatever became of the table.
+    pub(crate) fn stored_records_into(&self, slots: &[i64], out: &mut [u8]) -> Result<()> {
         let width = self.record_bytes();
         check_output("bytes", slots.len() * width, out.len())?;
         if width == self.slot_bytes() {
@@ -236,7 +245,7 @@ impl View {
     /// The values of the records of `slots`: `out.len() == slots.len() * heads * dim`, as the rows of their keys decode.
     ///
     /// # Errors
-    /// A slot that does not exist; rows whose table has no value format, or has become another one.
+    /// A slot that does not exist; a table without a value format, or one that has changed since.
     pub fn e_t_into(&self, slots: &[i64], out: &mut [f32]) -> Result<()> {
         let decoder = self.require_decoder()?;
         let positions: Vec<usize> = (0..slots.len()).collect();
@@ -293,12 +302,17 @@ impl View {
         Ok(self.index.as_ref().ok_or_else(|| ViewError::Unusable { name: self.name.clone(), reason: reason() })?)
     }
 
-    fn require_decoder(&self) -> Result<&RecordDecoder> {
-        let unusable = |reason: String| ViewError::Unusable { name: self.name.clone(), reason };
-        // Stored rows mean what their table's format says, and a table that has changed may have another one.
-        if self.form() == Form::Rows && self.stale {
-            return Err(unusable(self.why().unwrap_or_default().to_owned()).into());
+    /// Refuses a view of another state of its table: its records are not what the table holds.
+    fn require_current(&self) -> Result<(), ViewError> {
+        if self.stale {
+            let reason = self.why().unwrap_or_default().to_owned();
+            return Err(ViewError::Unusable { name: self.name.clone(), reason });
         }
+        Ok(())
+    }
+
+    fn require_decoder(&self) -> Result<&RecordDecoder> {
+        self.require_current()?;
         let Some(decoder) = &self.decoder else { return Err(Error::NoFormat { table: self.table().to_owned() }) };
         Ok(decoder)
     }

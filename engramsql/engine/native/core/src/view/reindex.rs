@@ -11,7 +11,7 @@ use crate::storage::{DirectoryLock, StorageError};
 use std::path::Path;
 
 /// Memory for sorting, unless the caller names it.
-const MEMORY: u64 = 256 << 20;
+const MEMORY: u64 = 64 << 20;
 
 /// Builds the slot index of the view called `name` anew, with about `memory` bytes for sorting. The index that is there,
 /// whole or damaged, stays until the new one is complete; the same keys give the same bytes.

@@ -27,10 +27,24 @@ impl Session {
             self.state().paths.insert(path, table.clone());
             return Ok(table);
         }
+        loop {
+            let (entry, opened) = self.table_named(name_or_path)?;
+            match opened {
+                // Replaced between the look at the catalog and the look at the files: the name means another table now.
+                Err(_) if !self.still_means(&entry)? => (),
+                opened => {
+                    return opened.map_err(|error| Error::Table { name: entry.name, error: Box::new(error) });
+                }
+            }
+        }
+    }
+
+    /// The entry of that name as it was when this began, and its table.
+    fn table_named(&self, name: &str) -> Result<(TableEntry, Result<Arc<Table>>)> {
         let (entry, directory) = {
             let mut state = self.state();
             state.refresh()?;
-            let entry = state.entry(name_or_path).ok_or_else(|| state.unknown(name_or_path))?.clone();
+            let entry = state.entry(name).ok_or_else(|| state.unknown(name))?.clone();
             let open = state.open.get(&key(&entry.name)).map(|open| (open.table.clone(), open.views_of));
             if let Some((table, views_of)) = open {
                 let changes = state.changes;
@@ -38,24 +52,32 @@ impl Session {
                 if views_of != Some(changes) {
                     self.attach_views(&entry.name, &table);
                 }
-                return Ok(table);
+                return Ok((entry, Ok(table)));
             }
             (entry, state.directory.clone())
         };
         // Outside the lock: headers, maps, perhaps a token map. Queries on other tables do not wait for that.
-        let table = self
-            .open_entry(&entry, directory.as_deref())
-            .map_err(|error| Error::Table { name: entry.name.clone(), error: Box::new(error) })?;
+        let table = match self.open_entry(&entry, directory.as_deref()) {
+            Ok(table) => table,
+            Err(error) => return Ok((entry, Err(error))),
+        };
         let mut state = self.state();
         if !state.document.tables.iter().any(|table| table.opens_as(&entry)) {
             // Changed meanwhile: this query has what its name meant when it began.
-            return Ok(table);
+            return Ok((entry, Ok(table)));
         }
-        let name = entry.name.clone();
-        let table = state.open.entry(key(&name)).or_insert(OpenTable { entry, table, views_of: None }).table.clone();
+        let open = OpenTable { entry: entry.clone(), table, views_of: None };
+        let table = state.open.entry(key(&entry.name)).or_insert(open).table.clone();
         drop(state);
-        self.attach_views(&name, &table);
-        Ok(table)
+        self.attach_views(&entry.name, &table);
+        Ok((entry, Ok(table)))
+    }
+
+    /// Whether the catalog has the entry as it is.
+    fn still_means(&self, entry: &TableEntry) -> Result<bool> {
+        let mut state = self.state();
+        state.refresh()?;
+        Ok(state.document.tables.iter().any(|table| table.opens_as(entry)))
     }
 
     /// Opens the table at `path`, which the caller called `name`.
