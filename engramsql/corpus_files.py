@@ -10,6 +10,7 @@ import numpy as np
 
 from engramsql.corpus import BATCH_TOKENS, Piece, integers, joined, list_column, pieces_of_lists, pieces_of_matrix
 from engramsql.errors import ArgumentError, EngramError, TokenIdError
+from engramsql.interchange.files import DAMAGED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ def pieces_of_file(path: str | os.PathLike[str], column: str | None = None) -> I
         raise
     except OSError as error:
         raise ArgumentError(f"cannot read '{name}': {error.strerror or error}") from error
-    except ValueError as error:  # what pyarrow, NumPy and json say of damaged files
+    except DAMAGED as error:
         raise ArgumentError(f"cannot read '{name}': {error}") from error
 
 
@@ -102,7 +103,11 @@ def _json_lines(name: str, column: str | None) -> Iterator[Piece]:
                 continue
             try:
                 tokens = _json_sequence(json.loads(line), column)
-            except json.JSONDecodeError as error:
+            except RecursionError:
+                raise ArgumentError(f"line {number} is nested too deeply") from None
+            except ValueError as error:
+                if isinstance(error, EngramError):
+                    raise
                 raise ArgumentError(f"line {number} is no JSON: {error}") from None
             except ArgumentError as error:
                 raise ArgumentError(f"line {number} {error}") from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engramsql.errors import ArgumentError, SourceError
-from engramsql.interchange.files import synced
+from engramsql.interchange.files import DAMAGED, synced
 
 if TYPE_CHECKING:
     from engramsql.engine import Spec, Table
@@ -75,7 +75,10 @@ class Bundle:
         value = self.ple.get("scale")
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
             raise SourceError(f"'{self.path}': ple.scale must be a number, got {value!r:.40}")
-        return None if value is None else float(value)
+        try:
+            return None if value is None else float(value)
+        except OverflowError:
+            raise SourceError(f"'{self.path}': ple.scale is beyond every float") from None
 
     @property
     def format(self) -> str | None:
@@ -126,7 +129,7 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
         if isinstance(error, SourceError):
             raise
         raise SourceError(f"cannot read '{path}': {error.strerror or error}") from error
-    except ValueError as error:
+    except DAMAGED as error:
         raise SourceError(f"'{path}' is no JSON: {error}") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     if not isinstance(schema, str) or not schema.startswith(_FAMILY):
@@ -169,8 +172,8 @@ def _path(manifest: Path, data: dict[str, Any], where: str) -> Path:
 
 def _count(manifest: Path, data: dict[str, Any], member: str, default: int | None = None) -> int:
     value = data.get(member) or default
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise SourceError(f"'{manifest}': {member} must be a positive number, got {value!r:.40}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 63:
+        raise SourceError(f"'{manifest}': {member} must be a positive 64-bit number, got {value!r:.40}")
     return value
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
+import tokenize
+import zlib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -13,7 +16,10 @@ from engramsql.errors import ArgumentError, StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["new_directory", "new_file", "synced"]
+__all__ = ["DAMAGED", "new_directory", "new_file", "synced"]
+
+DAMAGED = (ValueError, EOFError, OverflowError, RuntimeError, SyntaxError, tokenize.TokenError, zlib.error)
+"""What NumPy, json, zipfile and pyarrow raise over damaged files, deeply nested ones (RecursionError) included."""
 
 
 @contextmanager
@@ -27,7 +33,7 @@ def new_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = Path(os.path.abspath(path))
     if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
         raise ArgumentError(f"'{path}' exists already; name a new directory, or remove it first")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    unfinished = _unfinished(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished.mkdir()
@@ -55,7 +61,7 @@ def new_file(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator
     path = Path(os.path.abspath(path))
     if not replace and os.path.lexists(path):
         raise ArgumentError(f"'{path}' exists already; name a new file, or remove it first")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    unfinished = _unfinished(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with synced(unfinished) as file:
@@ -77,6 +83,21 @@ def synced(path: Path) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         os.fsync(file.fileno())
+
+
+def _unfinished(path: Path) -> Path:
+    """Where ``path`` grows in this process; what processes that were killed left of it is removed."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.unfinished"):
+        try:
+            os.kill(int(left.name.split(".")[-2]), 0)
+        except ProcessLookupError:
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+        except (ValueError, OSError):
+            continue
+    return path.with_name(f".{path.name}.{os.getpid()}.unfinished")
 
 
 def _sync_directory(path: Path) -> None:

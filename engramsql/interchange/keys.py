@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from engramsql.errors import ArgumentError, RowIdError
+from engramsql.interchange.files import DAMAGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +23,8 @@ __all__ = ["BLOCK_KEYS", "read_keys", "write_keys"]
 # A few megabytes of row ids at a time.
 BLOCK_KEYS = 1 << 15
 _BLOCK_BYTES = 1 << 22
+# 2^64 has 20 digits.
+_MOST_DIGITS = 20
 
 
 def read_keys(path: str | os.PathLike[str], heads: int) -> Iterator[NDArray[np.int64]]:
@@ -64,6 +67,9 @@ def _read_text(name: str, heads: int) -> Iterator[NDArray[np.int64]]:
                 at, odd = next((n, w) for n, w in enumerate(map(bytes.strip, lines), 1) if w and not w.isdigit())
                 text = odd[:40].decode("utf-8", "replace")
                 raise RowIdError(f"'{name}', line {line + at}: '{text}' is no decimal row id")
+            if any(len(word) > _MOST_DIGITS for word in words):
+                at, odd = next((n, w) for n, w in enumerate(map(bytes.strip, lines), 1) if len(w) > _MOST_DIGITS)
+                raise RowIdError(f"'{name}', line {line + at}: {odd[:20].decode()}... is beyond every table")
             # What follows the last newline is the beginning of another line.
             line += len(lines) - 1
             ids += map(int, words)
@@ -87,7 +93,7 @@ def _array(ids: list[int], name: str) -> NDArray[np.int64]:
 def _read_array(name: str, heads: int) -> Iterator[NDArray[np.int64]]:
     try:
         keys = np.load(name, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
+    except DAMAGED as error:
         raise ArgumentError(f"cannot read '{name}': {error}") from error
     yield from key_blocks(keys, heads, f"'{name}'")
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.errors import ArgumentError
-from engramsql.interchange.files import synced
+from engramsql.interchange.files import DAMAGED, new_file
 from engramsql.interchange.keys import BLOCK_KEYS
 
 if TYPE_CHECKING:
@@ -45,12 +45,15 @@ def write_slot_index(
         slots: Makes blocks of their slots, int64 [n].
         name: What the sidecar calls the file; by default its name.
     """
-    with synced(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    beside = path.with_suffix(".json")
+    if beside == path:
+        raise ArgumentError(f"'{path}' is the name of the index's sidecar; name a file that ends with .npz")
+    with new_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         _write_array(archive, "rowids", (count, heads), keys())
         _write_array(archive, "slots", (count,), slots())
         _write_array(archive, "heads", (1,), [np.array([heads], np.int64)])
     sidecar = {"format": FORMAT, "heads": heads, "count": count, "path": name or path.name}
-    with synced(path.with_suffix(".json")) as file:
+    with new_file(beside) as file:
         file.write((json.dumps(sidecar, indent=2, ensure_ascii=False) + "\n").encode())
 
 
@@ -93,11 +96,9 @@ def read_slot_index(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.i
                     yield keys, _block(slots, count, slot_type)
     except OSError as error:
         raise ArgumentError(f"cannot read '{name}': {error.strerror or error}") from error
-    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
-        raise ArgumentError(f"'{name}' is damaged or no slot index: {error}") from error
-    except ValueError as error:
-        if isinstance(error, ArgumentError):
-            raise
+    except ArgumentError:
+        raise
+    except (zipfile.BadZipFile, KeyError, *DAMAGED) as error:
         raise ArgumentError(f"'{name}' is damaged or no slot index: {error}") from error
 
 

@@ -101,8 +101,8 @@ def read_view(path: str | os.PathLike[str]) -> PeerView:
 
 def _count(manifest: Path, data: dict[str, Any], member: str, default: int) -> int:
     value = data.get(member) or default
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise SourceError(f"'{manifest}': {member} must be a positive number, got {value!r:.40}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 63:
+        raise SourceError(f"'{manifest}': {member} must be a positive 64-bit number, got {value!r:.40}")
     return value
 
 
