@@ -88,6 +88,7 @@ pub struct Table {
     dim: Option<usize>,
     spec: Option<Spec>,
     digest: Option<String>,
+    checksums: Option<String>,
     readers: Readers,
     /// Those that may still run.
     prefetches: Mutex<Vec<Prefetch>>,
@@ -111,6 +112,7 @@ impl Table {
             dim,
             spec: found.spec,
             digest: found.digest,
+            checksums: found.checksums,
             layout: found.layout,
             readers,
             prefetches: Mutex::default(),
@@ -166,6 +168,11 @@ impl Table {
     /// Digest of its manifest, for a store that EngramSQL built.
     pub fn digest(&self) -> Option<&str> {
         self.digest.as_deref()
+    }
+
+    /// Digest of its block checksums, for a store that EngramSQL built.
+    pub(crate) fn checksums_digest(&self) -> Option<&str> {
+        self.checksums.as_deref()
     }
 
     /// Where the rows lie.

@@ -16,6 +16,7 @@ mod store;
 mod table;
 mod view;
 
+pub(crate) use blocks::{Items, place_of};
 pub use compare::{Comparison, Difference, TakeDifference, compare};
 pub use error::VerifyError;
 pub use finding::{Finding, Level};

@@ -74,6 +74,7 @@ pub(super) fn open(path: &Path, options: &RegisterOptions, token_maps: TokenMaps
         format,
         spec,
         digest: described.map(|described| described.digest.clone()),
+        checksums: described.map(|described| described.checksums.clone()),
     })
 }
 
