@@ -89,6 +89,7 @@ pub struct Table {
     spec: Option<Spec>,
     digest: Option<String>,
     checksums: Option<String>,
+    identity: String,
     readers: Readers,
     /// Those that may still run.
     prefetches: Mutex<Vec<Prefetch>>,
@@ -113,6 +114,7 @@ impl Table {
             spec: found.spec,
             digest: found.digest,
             checksums: found.checksums,
+            identity: found.identity.unwrap_or_else(|| found.layout.identity()),
             layout: found.layout,
             readers,
             prefetches: Mutex::default(),
@@ -180,10 +182,11 @@ impl Table {
         &self.layout
     }
 
-    /// What tells this table's content from any other: the digest of a built store's manifest, else BLAKE3 over the
-    /// names, sizes, modification times and extents of its files (what is read in place carries no digest).
+    /// What tells this table's content from any other: for a store that EngramSQL built, BLAKE3 over its checksums, layout,
+    /// value format and spec (the same bits built again are the same content); else BLAKE3 over the names, sizes,
+    /// modification times and extents of its files (what is read in place carries no digest).
     pub fn identity(&self) -> String {
-        self.digest.clone().unwrap_or_else(|| self.layout.identity())
+        self.identity.clone()
     }
 
     /// Number of shards.

@@ -101,5 +101,6 @@ fn open_layer(layer: u32, rows: Rows, spec: Spec) -> Result<SourceTable> {
         spec: Some(spec),
         digest: None,
         checksums: None,
+        identity: None,
     })
 }

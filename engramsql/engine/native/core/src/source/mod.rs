@@ -54,6 +54,8 @@ pub struct SourceTable {
     pub digest: Option<String>,
     /// BLAKE3 of the block checksums that this manifest names (64 hex digits).
     pub checksums: Option<String>,
+    /// What tells the content of such a store from any other, whenever and from what it was built (64 hex digits).
+    pub identity: Option<String>,
 }
 
 /// Supplies the compressed token map of a tokenizer file: from a cache, a catalog, or by building it.

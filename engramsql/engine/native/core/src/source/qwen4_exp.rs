@@ -65,6 +65,7 @@ fn open_layer(checkpoint: &Checkpoint, layer: u32, options: &RegisterOptions) ->
         spec: Some(spec),
         digest: None,
         checksums: None,
+        identity: None,
     })
 }
 

@@ -16,7 +16,9 @@ pub(super) fn identity(
 ) -> String {
     let token_map = spec.and_then(Spec::token_map).map(|map| {
         let mut hasher = blake3::Hasher::new();
-        map.map().iter().for_each(|id| drop(hasher.update(&id.to_le_bytes())));
+        for id in map.map() {
+            hasher.update(&id.to_le_bytes());
+        }
         hasher.finalize().to_hex().to_string()
     });
     let spec = spec.map(|spec| {
