@@ -88,6 +88,8 @@ pub struct Table {
     dim: Option<usize>,
     spec: Option<Spec>,
     digest: Option<String>,
+    checksums: Option<String>,
+    identity: String,
     readers: Readers,
     /// Those that may still run.
     prefetches: Mutex<Vec<Prefetch>>,
@@ -111,6 +113,8 @@ impl Table {
             dim,
             spec: found.spec,
             digest: found.digest,
+            checksums: found.checksums,
+            identity: found.identity.unwrap_or_else(|| found.layout.identity()),
             layout: found.layout,
             readers,
             prefetches: Mutex::default(),
@@ -168,15 +172,21 @@ impl Table {
         self.digest.as_deref()
     }
 
+    /// Digest of its block checksums, for a store that EngramSQL built.
+    pub(crate) fn checksums_digest(&self) -> Option<&str> {
+        self.checksums.as_deref()
+    }
+
     /// Where the rows lie.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// What tells this table's content from any other: the digest of a built store's manifest, else BLAKE3 over the
-    /// names, sizes, modification times and extents of its files (what is read in place carries no digest).
+    /// What tells this table's content from any other: for a store that EngramSQL built, BLAKE3 over its checksums, layout,
+    /// value format and spec (the same bits built again are the same content); else BLAKE3 over the names, sizes,
+    /// modification times and extents of its files (what is read in place carries no digest).
     pub fn identity(&self) -> String {
-        self.digest.clone().unwrap_or_else(|| self.layout.identity())
+        self.identity.clone()
     }
 
     /// Number of shards.

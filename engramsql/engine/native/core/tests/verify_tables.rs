@@ -97,6 +97,31 @@ fn what_was_built_is_good_and_equal_to_its_source() {
 }
 
 #[test]
+fn what_is_found_bad_at_any_level_is_no_longer_remembered_as_verified() {
+    let home = temporary();
+    let session = database(home.path());
+    let verified_at = || session.table_entry("t").unwrap().verified_at;
+    let first = shard(&home.path().join("db/tables/t"), 0);
+    let read_only = Session::open(&home.path().join("db"), true, false).unwrap();
+    for level in [Level::Headers, Level::Sample, Level::Full] {
+        assert!(run(&session, "t", Level::Full).0);
+        let before = verified_at();
+        assert!(before.is_some());
+        // A level that does not read all of it says nothing new of what is good.
+        assert!(run(&session, "t", Level::Sample).0);
+        assert_eq!(verified_at(), before);
+        flip(&first, 0);
+        assert!(!run(&read_only, "t", level).0);
+        assert_eq!(verified_at(), before);
+        assert!(!run(&session, "t", level).0);
+        assert_eq!(verified_at(), None, "{level:?}");
+        flip(&first, 0);
+        let reopened = Session::open(&home.path().join("db"), true, false).unwrap();
+        assert_eq!(reopened.table_entry("t").unwrap().verified_at, None);
+    }
+}
+
+#[test]
 fn every_flipped_bit_of_a_shard_is_found_and_named_by_shard_and_block() {
     let home = temporary();
     let session = database(home.path());

@@ -2,6 +2,7 @@
 
 mod view_support;
 
+use engram_engine::build::{self, BuildOptions, BuildSource};
 use engram_engine::catalog::{RegisterOptions, Session};
 use engram_engine::view::{RecordFile, ViewBuilder, ViewOptions};
 use engram_engine::{Error, Progress};
@@ -80,4 +81,57 @@ fn a_record_file_that_was_written_to_is_no_view_any_more() {
     changed(&peer.join("view.bin"));
     let error = Session::open(&database, true, false).unwrap().view("v").err().unwrap().to_string();
     assert!(error.contains("view.bin") && error.contains("written to since the view was built"), "{error}");
+}
+
+#[test]
+fn a_table_that_is_built_again_with_the_same_bits_keeps_its_views_and_another_one_does_not() {
+    for name in ["ckpt_qwen4_exp_fp8", "ckpt_deepseek_v41"] {
+        let directory = directory();
+        let (database, checkpoint) = (directory.path().join("db"), directory.path().join("checkpoint"));
+        copied(name, &checkpoint);
+        let session = Session::open(&database, false, true).unwrap();
+        let source = BuildSource::Path(checkpoint.clone(), RegisterOptions::default());
+        let options = BuildOptions { shard_bytes: 5000, replace: true, ..BuildOptions::default() };
+        let built = |source: &BuildSource, options: &BuildOptions| {
+            build::build(&session, "t", source, options, &Progress::new()).unwrap().remove(0)
+        };
+        let first = built(&source, &options);
+        let tokens = vec![5, 4, 3, 9, 9];
+        build(&session, "v", &first.name, std::slice::from_ref(&tokens), ViewOptions::default()).unwrap();
+        let identity = session.table(&first.name).unwrap().identity();
+        // From the checkpoint again, and from the table itself: at another time, under another digest.
+        for source in [&source, &BuildSource::Table(first.name.clone())] {
+            if name == "ckpt_deepseek_v41" && matches!(source, BuildSource::Table(_)) {
+                continue;
+            }
+            let again = built(source, &options);
+            assert_ne!((&again.digest, &again.source), (&first.digest, &first.source));
+            for session in [&session, &Session::open(&database, true, false).unwrap()] {
+                let table = session.table(&again.name).unwrap();
+                assert_eq!(table.identity(), identity);
+                assert_eq!(table.digest(), again.digest.as_deref());
+                assert!(session.view("v").unwrap().is_usable());
+                let rowids = table.rowids(&tokens, &[]).unwrap();
+                assert!(e_t(&table, &rowids) == from_rows(&table, &rowids));
+                assert_eq!(table.attached_views()[0].usage().misses, 0);
+            }
+        }
+        // Cut into other shards, it is another one: nothing was compared.
+        built(&source, &BuildOptions { shard_bytes: 7000, ..options.clone() });
+        assert_ne!(session.table(&first.name).unwrap().identity(), identity);
+        assert!(session.view("v").unwrap().why().unwrap().contains("another state of table"));
+        built(&source, &options);
+        assert!(session.view("v").unwrap().is_usable());
+        // One bit of one row.
+        let table = Session::in_memory();
+        table.register("o", &checkpoint, &RegisterOptions::default()).unwrap();
+        let original = table.table(if first.name == "t" { "o" } else { "o_l1" }).unwrap();
+        let extent = original.shards().remove(0);
+        let mut bytes = std::fs::read(&extent.file).unwrap();
+        bytes[extent.offset as usize] ^= 1;
+        std::fs::write(&extent.file, bytes).unwrap();
+        built(&source, &options);
+        assert_ne!(session.table(&first.name).unwrap().identity(), identity);
+        assert!(!session.view("v").unwrap().is_usable());
+    }
 }

@@ -87,6 +87,18 @@ pub enum BuildError {
         /// The store being written.
         path: PathBuf,
     },
+    /// A block of the source that is not what its checksum says.
+    #[error("the source '{}' is damaged: {place}: its checksum is {found:016x}, {expected:016x} was recorded; nothing was registered, build from a good copy", path.display())]
+    DamagedSource {
+        /// The store's directory.
+        path: PathBuf,
+        /// File and block, in bytes and rows.
+        place: String,
+        /// Recorded checksum.
+        expected: u64,
+        /// Checksum of what was read.
+        found: u64,
+    },
     /// The second reader cannot make sense of the source.
     #[error("the rows of '{}' cannot be checked by the second reader: {what}; nothing was registered", path.display())]
     SecondReader {
@@ -123,9 +135,10 @@ impl BuildError {
                 ErrorKind::Catalog
             }
             BuildError::SecondReader { .. } => ErrorKind::Source,
-            BuildError::NotEmpty { .. } | BuildError::WriteFailed { .. } | BuildError::Differs { .. } => {
-                ErrorKind::Storage
-            }
+            BuildError::NotEmpty { .. }
+            | BuildError::WriteFailed { .. }
+            | BuildError::Differs { .. }
+            | BuildError::DamagedSource { .. } => ErrorKind::Storage,
         }
     }
 }

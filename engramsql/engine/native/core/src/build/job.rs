@@ -3,6 +3,7 @@
 use super::directory::WorkingDirectory;
 use super::error::BuildError;
 use super::plan::{PLAN, Plan};
+use super::source_sums::SourceSums;
 use super::writer::complete;
 use super::{BuildOptions, Unfinished, geometry, sample, shards};
 use crate::catalog::{Held, Session, TableEntry};
@@ -35,6 +36,8 @@ enum Standing {
 pub(super) struct Job {
     name: String,
     table: Arc<Table>,
+    /// Checksums of the source, if it has some and rows are still to be copied.
+    sums: Option<SourceSums>,
     plan: Plan,
     /// Where it grows.
     place: PathBuf,
@@ -56,12 +59,14 @@ impl Job {
         let first = session.first_directory(Held::Table, &name)?;
         let place = building_path(&first);
         let standing = Self::find(session, &name, &mut plan, &place, options)?;
+        let mut sums = None;
         if matches!(standing, Standing::New | Standing::Begun { .. }) {
             // What would only be found when all is copied, and that the check in the end cannot be made, is told now.
             table.check_files()?;
             sample::second_reader(&table, layout)?;
+            sums = SourceSums::of(&table)?;
         }
-        Ok(Job { name, table, plan, place, standing })
+        Ok(Job { name, table, sums, plan, place, standing })
     }
 
     fn find(session: &Session, name: &str, plan: &mut Plan, place: &Path, options: &BuildOptions) -> Result<Standing> {
@@ -171,7 +176,7 @@ impl Job {
         progress.begin("build", layout.rows * layout.row_bytes);
         let missing: u64 = pending.iter().map(|&shard| layout.bytes_of(shard)).sum();
         progress.advance(layout.rows * layout.row_bytes - missing)?;
-        shards::build(&self.table, layout, work.path(), &pending, options.jobs, progress)?;
+        shards::build(&self.table, self.sums.as_ref(), layout, work.path(), &pending, options.jobs, progress)?;
         sample::check(&self.table, layout, work.path(), options.sample_rows, progress)?;
         // Whatever the source is now, it is what it was when the build began.
         self.table.check_files()?;

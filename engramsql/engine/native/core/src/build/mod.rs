@@ -11,6 +11,7 @@ mod plan;
 mod sample;
 mod second_reader;
 mod shards;
+mod source_sums;
 mod writer;
 
 pub use crate::source::StoreDescription;

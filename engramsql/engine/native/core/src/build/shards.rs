@@ -3,6 +3,7 @@
 use super::directory::WorkingDirectory;
 use super::plan::PLAN;
 use super::sample::first_failure;
+use super::source_sums::SourceSums;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::progress::Progress;
@@ -52,6 +53,7 @@ pub(super) fn remove_unfinished(directory: &WorkingDirectory, layout: StoreLayou
 /// Builds the shards `pending` in `directory` from the rows of `table`, `jobs` at a time.
 pub(super) fn build(
     table: &Table,
+    sums: Option<&SourceSums>,
     layout: StoreLayout,
     directory: &Path,
     pending: &[u64],
@@ -61,7 +63,7 @@ pub(super) fn build(
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = || -> Result<()> {
         while let Some(&shard) = pending.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let built = build_one(table, layout, directory, shard, progress, &failed);
+            let built = build_one((table, sums), layout, directory, shard, progress, &failed);
             if built.is_err() {
                 failed.store(true, Ordering::Relaxed);
             }
@@ -86,7 +88,7 @@ pub(super) fn build(
 }
 
 fn build_one(
-    table: &Table,
+    (table, sums): (&Table, Option<&SourceSums>),
     layout: StoreLayout,
     directory: &Path,
     shard: u64,
@@ -96,13 +98,27 @@ fn build_one(
     let path = directory.join(StoreLayout::file_name(shard));
     fault::io("build.shard").map_err(|error| StorageError::io("create", &path, error))?;
     let mut writer = OrderedWriter::create(&path, layout.bytes_of(shard))?;
-    table.stream(layout.rows_of(shard), &mut |_, rows: &[u8]| {
+    let mut check = sums.map(|sums| sums.check(table));
+    let proven = |check: Result<()>| {
+        check.map_err(|error| match table.check_files() {
+            Ok(()) => error,
+            // What was written to meanwhile is no damage.
+            Err(changed) => changed,
+        })
+    };
+    table.stream(layout.rows_of(shard), &mut |first, rows: &[u8]| {
         if failed.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
+        }
+        if let Some(check) = &mut check {
+            proven(check.take(first, rows))?;
         }
         writer.write(rows)?;
         progress.advance(rows.len() as u64)
     })?;
+    if let Some(check) = check {
+        proven(check.finish())?;
+    }
     publish_sums(directory, shard, writer.finish()?)?;
     Ok(())
 }

@@ -100,5 +100,7 @@ fn open_layer(layer: u32, rows: Rows, spec: Spec) -> Result<SourceTable> {
         format: Some(ValueFormat::Fp8E4m3E8m0),
         spec: Some(spec),
         digest: None,
+        checksums: None,
+        identity: None,
     })
 }

@@ -52,6 +52,10 @@ pub struct SourceTable {
     pub spec: Option<Spec>,
     /// BLAKE3 of the manifest of a store that describes itself (64 hex digits); `None` for every other source.
     pub digest: Option<String>,
+    /// BLAKE3 of the block checksums that this manifest names (64 hex digits).
+    pub checksums: Option<String>,
+    /// What tells the content of such a store from any other, whenever and from what it was built (64 hex digits).
+    pub identity: Option<String>,
 }
 
 /// Supplies the compressed token map of a tokenizer file: from a cache, a catalog, or by building it.

@@ -64,6 +64,8 @@ fn open_layer(checkpoint: &Checkpoint, layer: u32, options: &RegisterOptions) ->
         format: Some(format),
         spec: Some(spec),
         digest: None,
+        checksums: None,
+        identity: None,
     })
 }
 

@@ -31,13 +31,13 @@ pub(super) struct Summed<'a> {
 
 /// Rows, records or keys that lie in a file back to back.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Items {
+pub(crate) struct Items {
     /// "rows", "slots".
-    pub(super) what: &'static str,
+    pub(crate) what: &'static str,
     /// Number of the first.
-    pub(super) first: u64,
+    pub(crate) first: u64,
     /// Bytes of one.
-    pub(super) width: u64,
+    pub(crate) width: u64,
 }
 
 /// Which blocks.
@@ -158,20 +158,24 @@ impl Summed<'_> {
         self.sums.bytes.saturating_sub(start).min(BLOCK_BYTES as u64) as usize
     }
 
-    /// Where block `block` lies, in bytes and in what the file holds.
     fn place(&self, block: u64) -> String {
-        let (start, bytes) = (block * BLOCK_BYTES as u64, self.bytes_of(block) as u64);
-        let last = start + bytes.saturating_sub(1);
-        let items = self.items.filter(|items| items.width > 0).map_or(String::new(), |items| {
-            let (first, last) = (items.first + start / items.width, items.first + last / items.width);
-            format!(", {} {first} to {last}", items.what)
-        });
-        format!("{}, block {block} (bytes {start} to {last}){items}", name_of(&self.path))
+        place_of(&self.path, block, self.sums.bytes, self.items)
     }
 
     fn unreadable(&self, error: &dyn std::fmt::Display) -> Finding {
         Finding::bad(self.check, self.shard, format!("{} was not checked: {error}", name_of(&self.path)))
     }
+}
+
+/// Where block `block` of a file of `file_bytes` bytes lies, in bytes and in what the file holds.
+pub(crate) fn place_of(path: &Path, block: u64, file_bytes: u64, items: Option<Items>) -> String {
+    let start = block * BLOCK_BYTES as u64;
+    let last = start + file_bytes.saturating_sub(start).min(BLOCK_BYTES as u64).saturating_sub(1);
+    let items = items.filter(|items| items.width > 0).map_or(String::new(), |items| {
+        let (first, last) = (items.first + start / items.width, items.first + last / items.width);
+        format!(", {} {first} to {last}", items.what)
+    });
+    format!("{}, block {block} (bytes {start} to {last}){items}", name_of(path))
 }
 
 /// What was found out about one file.

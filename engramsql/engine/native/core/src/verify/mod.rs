@@ -16,6 +16,7 @@ mod store;
 mod table;
 mod view;
 
+pub(crate) use blocks::{Items, place_of};
 pub use compare::{Comparison, Difference, TakeDifference, compare};
 pub use error::VerifyError;
 pub use finding::{Finding, Level};
@@ -29,7 +30,8 @@ use finding::Report;
 /// Verifies the table or view called `name`, or the table at that path; each finding goes to `report` as it is made.
 /// Returns whether all of them are good.
 ///
-/// A name that `level` full finds good gets its time of verification in the catalog, unless the database is read-only. With
+/// A name that `level` full finds good gets its time of verification in the catalog, and one that any level finds bad loses
+/// it, unless the database is read-only. With
 /// `resume`, what was found good is kept in the database until the verification is complete, and a later one with
 /// `resume` begins where this one ended; paths and read-only databases keep nothing.
 ///
@@ -49,22 +51,27 @@ pub fn verify(
         table::check_path(session, name, level, progress, &mut report)?;
         return Ok(report.bad() == 0);
     }
-    let may_mark = |good: bool| good && level == Level::Full && !session.is_read_only();
+    // The time to remember, if anything is to be changed: what was good once and is not any more was not verified.
+    let time = |good: bool, known: Option<i64>| match good {
+        _ if session.is_read_only() => None,
+        true => (level == Level::Full).then(|| Some(now())),
+        false => known.map(|_| None),
+    };
     if let Ok(entry) = session.view_entry(name) {
-        view::check(session, &entry, level, resume, progress, &mut report)?;
+        let answer = view::check(session, &entry, level, resume, progress, &mut report);
         let good = report.bad() == 0;
-        if may_mark(good) {
-            unless_changed(session.mark_view_verified(&entry, now()))?;
+        if let Some(time) = time(good, entry.verified_at).filter(|_| answer.is_ok() || !good) {
+            unless_changed(session.mark_view_verified(&entry, time))?;
         }
-        return Ok(good);
+        return answer.map(|()| good);
     }
     let entry = session.table_entry(name)?;
-    table::check_named(session, &entry, level, resume, progress, &mut report)?;
+    let answer = table::check_named(session, &entry, level, resume, progress, &mut report);
     let good = report.bad() == 0;
-    if may_mark(good) {
-        unless_changed(session.mark_table_verified(&entry, now()))?;
+    if let Some(time) = time(good, entry.verified_at).filter(|_| answer.is_ok() || !good) {
+        unless_changed(session.mark_table_verified(&entry, time))?;
     }
-    Ok(good)
+    answer.map(|()| good)
 }
 
 /// A name that means something else by now, or nothing, was not verified: there is nothing to remember it of.

@@ -83,15 +83,15 @@ impl Session {
         })
     }
 
-    /// Remembers when `verify` found this table good (microseconds since the Unix epoch).
+    /// Remembers when `verify` found this table good (microseconds since the Unix epoch), or, as `None`, that it did not.
     ///
     /// # Errors
     /// [`CatalogError::ChangedMeanwhile`] if its name means another table by now, or none.
-    pub fn mark_table_verified(&self, verified: &TableEntry, at_us: i64) -> Result<()> {
+    pub fn mark_table_verified(&self, verified: &TableEntry, at_us: Option<i64>) -> Result<()> {
         self.change(|state| {
             let tables = &mut state.document.tables;
             match tables.iter_mut().find(|table| table.opens_as(verified)) {
-                Some(table) => table.verified_at = Some(at_us),
+                Some(table) => table.verified_at = at_us,
                 None => return Err(CatalogError::ChangedMeanwhile { name: verified.name.clone() }.into()),
             }
             Ok(())

@@ -67,16 +67,16 @@ impl Session {
         })
     }
 
-    /// Remembers when `verify` found this view good (microseconds since the Unix epoch).
+    /// Remembers when `verify` found this view good (microseconds since the Unix epoch), or, as `None`, that it did not.
     ///
     /// # Errors
     /// [`CatalogError::ChangedMeanwhile`] if its name means another view by now, or none.
-    pub fn mark_view_verified(&self, verified: &ViewEntry, at_us: i64) -> Result<()> {
+    pub fn mark_view_verified(&self, verified: &ViewEntry, at_us: Option<i64>) -> Result<()> {
         self.change(|state| {
             let same =
                 |view: &&mut ViewEntry| names::same(&view.name, &verified.name) && view.digest == verified.digest;
             match state.document.views.iter_mut().find(same) {
-                Some(view) => view.verified_at = Some(at_us),
+                Some(view) => view.verified_at = at_us,
                 None => return Err(CatalogError::ChangedMeanwhile { name: verified.name.clone() }.into()),
             }
             Ok(())

@@ -24,7 +24,7 @@ fn a_table_is_found_again_where_its_files_were_moved() {
     let (store, database) = (small_store(home.path()), home.path().join("db"));
     let session = Session::open(&database, false, true).unwrap();
     session.register("t", &store, &width(8)).unwrap();
-    session.mark_table_verified(&session.table_entry("t").unwrap(), 5).unwrap();
+    session.mark_table_verified(&session.table_entry("t").unwrap(), Some(5)).unwrap();
     session.table("t").unwrap();
     let moved = home.path().join("moved");
     fs::rename(&store, &moved).unwrap();
@@ -276,7 +276,7 @@ fn a_session_that_may_not_write_removes_nothing() {
         reader.drop("t", true).map(|_| ()),
         reader.remove_orphans().map(|_| ()),
         reader.relocate("t", &orphan).map(|_| ()),
-        reader.mark_table_verified(&reader.table_entry("t").unwrap(), 1),
+        reader.mark_table_verified(&reader.table_entry("t").unwrap(), Some(1)),
         reader.publish_table(table("u", &store), false).map(|_| ()),
     ] {
         assert!(refused.unwrap_err().to_string().contains("read-only"));

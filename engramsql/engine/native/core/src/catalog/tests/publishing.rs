@@ -143,16 +143,23 @@ fn a_verification_is_remembered_and_closes_no_table() {
     session.publish_view(view("v", "t", &database.join("views/v")), false).unwrap();
     let open = session.table("t").unwrap();
     let (verified, view_verified) = (session.table_entry("T").unwrap(), session.view_entry("v").unwrap());
-    session.mark_table_verified(&verified, 11).unwrap();
-    session.mark_view_verified(&view_verified, 12).unwrap();
+    session.mark_table_verified(&verified, Some(11)).unwrap();
+    session.mark_view_verified(&view_verified, Some(12)).unwrap();
     assert!(std::sync::Arc::ptr_eq(&open, &session.table("t").unwrap()));
     let again = Session::open(&database, true, false).unwrap();
     assert_eq!(again.table_entry("t").unwrap().verified_at, Some(11));
     assert_eq!(again.view_entry("v").unwrap().verified_at, Some(12));
+    session.mark_table_verified(&verified, None).unwrap();
+    session.mark_view_verified(&view_verified, None).unwrap();
+    let again = Session::open(&database, true, false).unwrap();
+    assert_eq!(again.table_entry("t").unwrap().verified_at, None);
+    assert_eq!(again.view_entry("v").unwrap().verified_at, None);
     // What has the name by now was not verified.
     session.publish_table(TableEntry { registered_at: 1, ..verified.clone() }, true).unwrap();
     session.publish_view(ViewEntry { digest: "0".repeat(64), ..view_verified.clone() }, true).unwrap();
-    for answer in [session.mark_table_verified(&verified, 13), session.mark_view_verified(&view_verified, 14)] {
+    for answer in
+        [session.mark_table_verified(&verified, Some(13)), session.mark_view_verified(&view_verified, Some(14))]
+    {
         assert!(answer.unwrap_err().to_string().contains("was changed by another process meanwhile"));
     }
     assert_eq!(session.table_entry("t").unwrap().verified_at, None);

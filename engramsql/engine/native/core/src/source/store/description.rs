@@ -37,6 +37,8 @@ pub(super) struct Described {
     pub(super) layer: Option<u32>,
     /// BLAKE3 of the manifest, 64 hex digits.
     pub(super) digest: String,
+    /// BLAKE3 of the block checksums, 64 hex digits.
+    pub(super) checksums: String,
 }
 
 impl StoreDescription {
@@ -118,6 +120,8 @@ impl Described {
             }
             None => None,
         };
-        Ok(Described { format, spec, layer, digest })
+        let checksums = own.get("checksums").and_then(|checksums| checksums.get("blake3")).and_then(Value::as_str);
+        let checksums = checksums.ok_or_else(|| bad("engramsql.checksums.blake3 is missing"))?.to_owned();
+        Ok(Described { format, spec, layer, digest, checksums })
     }
 }

@@ -7,6 +7,7 @@
 mod description;
 mod files;
 mod geometry;
+mod identity;
 mod manifest;
 
 pub use description::StoreDescription;
@@ -67,13 +68,19 @@ pub(super) fn open(path: &Path, options: &RegisterOptions, token_maps: TokenMaps
             return Err(format_mismatch(path, &layout, format, &detail));
         }
     }
+    let layer = spec.as_ref().and_then(|spec| spec.layer()).or(described.and_then(|described| described.layer));
+    let identity = |described: &Described| {
+        identity::identity(&described.checksums, &layout, format.as_ref(), spec.as_ref(), layer)
+    };
     Ok(SourceTable {
         kind: SourceKind::Store,
-        layer: spec.as_ref().and_then(|spec| spec.layer()).or(described.and_then(|described| described.layer)),
+        layer,
+        identity: described.map(identity),
         layout,
         format,
         spec,
         digest: described.map(|described| described.digest.clone()),
+        checksums: described.map(|described| described.checksums.clone()),
     })
 }
 
