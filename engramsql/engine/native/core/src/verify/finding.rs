@@ -38,7 +38,7 @@ impl Level {
 /// One thing that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Kind of check: "manifest", "files", "size", "stray", "block", "rows", "token_map", "records", "keys" or "index".
+    /// Kind of check: "manifest", "files", "size", "stray", "block", "rows", "token_map", "records", "keys", "index" or "catalog".
     pub check: &'static str,
     /// Shard, 0-based, if it is about one.
     pub shard: Option<u32>,

@@ -36,8 +36,7 @@ use finding::Report;
 /// `resume` begins where this one ended; paths and read-only databases keep nothing.
 ///
 /// # Errors
-/// Unknown names, paths that are no table, [`Error::Cancelled`], and a database that cannot be written to when it should be.
-/// Whatever is wrong with the table itself is a finding.
+/// Unknown names, paths that are no table, and [`Error::Cancelled`]. Whatever is wrong with the table itself is a finding.
 pub fn verify(
     session: &Session,
     name: &str,
@@ -61,7 +60,7 @@ pub fn verify(
         let answer = view::check(session, &entry, level, resume, progress, &mut report);
         let good = report.bad() == 0;
         if let Some(time) = time(good, entry.verified_at).filter(|_| answer.is_ok() || !good) {
-            unless_changed(session.mark_view_verified(&entry, time))?;
+            remember(session.mark_view_verified(&entry, time), &mut report);
         }
         return answer.map(|()| good);
     }
@@ -69,15 +68,19 @@ pub fn verify(
     let answer = table::check_named(session, &entry, level, resume, progress, &mut report);
     let good = report.bad() == 0;
     if let Some(time) = time(good, entry.verified_at).filter(|_| answer.is_ok() || !good) {
-        unless_changed(session.mark_table_verified(&entry, time))?;
+        remember(session.mark_table_verified(&entry, time), &mut report);
     }
     answer.map(|()| good)
 }
 
-/// A name that means something else by now, or nothing, was not verified: there is nothing to remember it of.
-fn unless_changed(answer: Result<()>) -> Result<()> {
+/// A name that means something else by now, or nothing, was not verified: there is nothing to remember it of. Whatever else
+/// kept the catalog from being written is told, and takes nothing from what was found out.
+fn remember(answer: Result<()>, report: &mut Report<'_>) {
     match answer {
-        Err(Error::Catalog(CatalogError::ChangedMeanwhile { .. })) => Ok(()),
-        answer => answer,
+        Ok(()) | Err(Error::Catalog(CatalogError::ChangedMeanwhile { .. })) => (),
+        Err(error) => {
+            let detail = format!("the catalog could not be told when it was verified: {error}");
+            report.add(Finding::good("catalog", None, detail));
+        }
     }
 }
