@@ -98,7 +98,7 @@ def test_verify_finds_a_flipped_bit(con, tmp_path):
     ("call", "fragments"),
     [
         ("engram_verify('ple', 'thorough')", ["no verification level 'thorough'", "headers, sample, full"]),
-        ("engram_verify('nobody')", ["no table named 'nobody'"]),
+        ("engram_verify('nobody')", ["no table or view named 'nobody'"]),
         ("engram_verify(NULL)", ["table is NULL"]),
         ("engram_diff('ple', 'nobody')", ["no table named 'nobody'"]),
         ("engram_diff('ple', '{short}')", ["1408", "1400"]),

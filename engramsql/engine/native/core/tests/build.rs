@@ -85,7 +85,7 @@ fn a_registered_table_can_be_replaced_by_its_own_copy_and_that_by_another() {
     let from = BuildSource::Table("t".into());
     let mut options = BuildOptions::default();
     let refused = build(&session, "t", &from, &options, &Progress::new()).unwrap_err();
-    assert!(refused.to_string().contains("'t' is already there"), "{refused}");
+    assert!(refused.to_string().contains("'t' is already there; replace it, drop it first"), "{refused}");
     options.replace = true;
     let first = build(&session, "t", &from, &options, &Progress::new()).unwrap().remove(0);
     assert_eq!(first.source, home.path().canonicalize().unwrap().join("db/tables/t"));

@@ -326,6 +326,7 @@ fn names_and_paths_that_mean_nothing_are_errors() {
     let session = Session::in_memory();
     let refused = |name: &str| verify(&session, name, Level::Full, false, &Progress::new(), &mut |_| ()).unwrap_err();
     assert_eq!(refused("nothing").kind(), ErrorKind::UnknownTable);
+    assert!(refused("nothing").to_string().starts_with("no table or view named 'nothing'; "));
     for path in [home.path().join("none"), home.path().to_owned(), golden("ckpt_deepseek_v41"), golden("README.md")] {
         let error = refused(path.to_str().unwrap());
         assert!(error.to_string().contains(path.file_name().unwrap().to_str().unwrap()), "{error}");

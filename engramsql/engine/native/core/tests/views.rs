@@ -54,6 +54,12 @@ fn records_are_the_rows_of_the_distinct_keys() {
                 view.records_into(&slots, &mut records).unwrap();
                 let ids = wanted.concat();
                 let values = from_rows(&table, &ids);
+                let mut decoded = vec![0.0; values.len()];
+                view.decode_into(&records, &mut decoded).unwrap();
+                assert!(
+                    decoded.iter().map(|value: &f32| value.to_bits()).eq(values.iter().copied()),
+                    "{view_name} of {checkpoint}"
+                );
                 match form {
                     Form::Rows => {
                         let mut rows = vec![0; ids.len() * table.row_bytes()];
@@ -277,6 +283,10 @@ fn views_of_the_peer_are_read_where_they_lie() {
         let ids: Vec<i64> = some.iter().flat_map(|&slot| &keys[slot as usize * 16..][..16]).copied().collect();
         let mut values = vec![0.0f32; some.len() * view.values().unwrap()];
         view.e_t_into(&some, &mut values).unwrap();
+        let mut decoded = vec![0.0f32; values.len()];
+        view.decode_into(&records, &mut decoded).unwrap();
+        assert!(decoded == values);
+        assert!(view.decode_into(&records[1..], &mut decoded).is_err());
         assert!(values.iter().map(|value| value.to_bits()).eq(from_rows(&table, &ids)));
 
         // With other keys the same file is refused.
@@ -340,7 +350,7 @@ fn a_replaced_view_goes_and_who_holds_the_table_reads_on() {
     let table = session.table("t").unwrap();
     check_e_t(&table, &first[3]);
     let error = build(&session, "V", "t", &second, ViewOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("'v' is already there"), "{error}");
+    assert!(error.contains("'v' is already there; replace it, drop it first"), "{error}");
     let new = build(&session, "v", "t", &second, ViewOptions { replace: true, ..ViewOptions::default() }).unwrap();
     assert!(!old.directory.exists());
     assert_ne!(old.directory, new.directory);

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Places of the declared columns.
 const E_T: usize = 1;
+const RECORD: usize = 2;
 
 /// `engram_view_fetch(view, slots)`.
 pub struct Fetch;
@@ -84,6 +85,20 @@ impl TableFunction for Fetch {
         global.next.store(rows.end, Ordering::Relaxed);
         let (slots, nulls) = wanted.part(&rows);
         let len = rows.len();
+        let width = view.record_bytes();
+        // Where the records themselves are wanted, the values come from them: each is read once.
+        let records = output.wants(RECORD).then(|| grown(&mut local.bytes, slots.len() * width));
+        let records = match records {
+            Some(records) => {
+                view.records_into(slots, records)?;
+                Some(&*records)
+            }
+            None => None,
+        };
+        let e_t_into = |out: &mut [f32]| match records {
+            Some(records) => view.decode_into(records, out),
+            None => view.e_t_into(slots, out),
+        };
         output.each(|column, vector| {
             match column {
                 0 => {
@@ -97,11 +112,11 @@ impl TableFunction for Fetch {
                     let size = view.values().unwrap_or(0);
                     let floats = grown(&mut local.floats, slots.len() * size);
                     if !nulls.is_empty() {
-                        view.e_t_into(slots, floats)?;
+                        e_t_into(floats)?;
                     }
                     write::floats(vector, bound.e_t, len, size, |out| {
                         if nulls.is_empty() {
-                            return Ok(view.e_t_into(slots, out)?);
+                            return Ok(e_t_into(out)?);
                         }
                         for (index, row) in present(nulls, start, len).enumerate() {
                             out[row * size..][..size].copy_from_slice(&floats[index * size..][..size]);
@@ -110,9 +125,7 @@ impl TableFunction for Fetch {
                     })?;
                 }
                 _ => {
-                    let width = view.record_bytes();
-                    let bytes = grown(&mut local.bytes, slots.len() * width);
-                    view.records_into(slots, bytes)?;
+                    let bytes = records.unwrap_or_default();
                     let parts = present(nulls, start, len).enumerate();
                     vector.assign_parts(bytes, parts.map(|(index, row)| (row, index * width..(index + 1) * width)));
                 }

@@ -18,7 +18,7 @@ pub enum BuildError {
         rule: String,
     },
     /// An interrupted build of that name.
-    #[error("an unfinished build of '{name}' is in '{}', with {done} of {shards} shards done; go on with resume, or discard it", path.display())]
+    #[error("an unfinished build of '{name}' is in '{}', with {done} of {shards} {noun} done; resume it, or discard it (restart)", path.display(), noun = if *shards == 1 { "shard" } else { "shards" })]
     Unfinished {
         /// Table name.
         name: String,
@@ -38,7 +38,7 @@ pub enum BuildError {
         path: PathBuf,
     },
     /// An interrupted build of something else.
-    #[error("the unfinished build in '{}' cannot be resumed: its {what} is {begun}, now it is {now}; ask for the same again, or discard it", path.display())]
+    #[error("the unfinished build in '{}' cannot be resumed: its {what} is {begun}, now it is {now}; ask for the same again, or discard it (restart)", path.display())]
     OtherPlan {
         /// Its directory.
         path: PathBuf,

@@ -129,9 +129,11 @@ impl Job {
         }
         if !plan.adopt(work.path())? {
             let path = work.path().join(MANIFEST);
-            return Err(
-                StorageError::damaged(&path, "it is not the manifest of what is being built; discard it").into()
-            );
+            return Err(StorageError::damaged(
+                &path,
+                "it is not the manifest of what is being built; discard it (restart)",
+            )
+            .into());
         }
         let pending = shards::remove_unfinished(&work, plan.layout)?;
         Ok(Standing::Begun { work, pending })

@@ -39,7 +39,7 @@ impl SourceSums {
         };
         if part.extents().len() != files.len() {
             let (files, shards) = (files.len(), part.extents().len());
-            return Err(damaged(format!("it covers {files} shards, the store has {shards}")));
+            return Err(damaged(format!("it covers another number of shards than there are ({files}, not {shards})")));
         }
         for extent in part.extents() {
             let bytes = extent.rows * part.width() as u64;

@@ -23,6 +23,14 @@ pub enum CatalogError {
         /// What to do, starting with "; ".
         hint: String,
     },
+    /// No table or view of that name, where either would do.
+    #[error("no table or view named '{name}'{hint}")]
+    UnknownName {
+        /// The name asked for.
+        name: String,
+        /// What to do, starting with "; ".
+        hint: String,
+    },
     /// A name that is taken.
     #[error("a {what} named '{name}' is already there; {remedy}")]
     NameTaken {
@@ -202,10 +210,18 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
+    /// A name that is taken by something that may be replaced.
+    pub(super) fn taken_and_replaceable(what: &'static str, name: &str) -> CatalogError {
+        let remedy = "replace it, drop it first, or choose another name";
+        CatalogError::NameTaken { what, name: name.to_owned(), remedy }
+    }
+
     /// The class of remedy.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            CatalogError::UnknownTable { .. } | CatalogError::UnknownView { .. } => ErrorKind::UnknownTable,
+            CatalogError::UnknownTable { .. } | CatalogError::UnknownView { .. } | CatalogError::UnknownName { .. } => {
+                ErrorKind::UnknownTable
+            }
             CatalogError::Locked { .. } => ErrorKind::Locked,
             CatalogError::BadName { .. } | CatalogError::SeveralLayers { .. } => ErrorKind::Argument,
             _ => ErrorKind::Catalog,

@@ -18,7 +18,7 @@ pub enum StorageError {
     },
     /// The disk became full.
     #[error(
-        "no space is left for '{}': {error}; free some space and go on with resume, or discard what was built", path.display()
+        "no space is left for '{}': {error}; free some space and resume, or discard what was built (restart)", path.display()
     )]
     DiskFull {
         /// The file being written.

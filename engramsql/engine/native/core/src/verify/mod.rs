@@ -64,7 +64,10 @@ pub fn verify(
         }
         return answer.map(|()| good);
     }
-    let entry = session.table_entry(name)?;
+    let entry = session.table_entry(name).map_err(|error| match error {
+        Error::Catalog(CatalogError::UnknownTable { .. }) => session.unknown_table_or_view(name).into(),
+        error => error,
+    })?;
     let answer = table::check_named(session, &entry, level, resume, progress, &mut report);
     let good = report.bad() == 0;
     if let Some(time) = time(good, entry.verified_at).filter(|_| answer.is_ok() || !good) {

@@ -1,6 +1,6 @@
 //! Rows of any table: some by two readers, or every byte once.
 
-use super::finding::{Finding, Report};
+use super::finding::{Finding, Report, counted};
 use super::random::Random;
 use super::state::Resumable;
 use crate::build::{OpenFiles, SecondReader};
@@ -54,7 +54,7 @@ fn compare(table: &Table, second: &SecondReader, shard: u32, rows: Vec<u64>) -> 
             return Finding::bad("rows", Some(shard), detail).values(expected, found);
         }
     }
-    Finding::good("rows", Some(shard), format!("{} rows, alike by two readers", rows.len()))
+    Finding::good("rows", Some(shard), format!("{}, alike by two readers", counted(rows.len() as u64, "row")))
 }
 
 /// Reads every row of every shard once; a read that fails is told, and the next shard is read.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
     /// An earlier build that did not come to its end.
-    #[error("view '{name}' has an unfinished build in '{}'; go on with resume, or discard it", path.display())]
+    #[error("view '{name}' has an unfinished build in '{}'; resume it, or discard it (restart)", path.display())]
     Unfinished {
         /// The view.
         name: String,
@@ -18,7 +18,7 @@ pub enum ViewError {
     },
     /// A build that is to go on as another one.
     #[error(
-        "the unfinished build of view '{name}' has {what} {found}, asked for is {asked}; resume it with the same options, or discard it"
+        "the unfinished build of view '{name}' has {what} {found}, asked for is {asked}; resume it with the same options, or discard it (restart)"
     )]
     OtherBuild {
         /// The view.

@@ -253,6 +253,22 @@ impl View {
         self.e_t_scattered(slots, &positions, out)
     }
 
+    /// The values of `records`, as [`records_into`](Self::records_into) gives them: `out` as [`e_t_into`](Self::e_t_into)
+    /// fills it.
+    ///
+    /// # Errors
+    /// As [`e_t_into`](Self::e_t_into).
+    pub fn decode_into(&self, records: &[u8], out: &mut [f32]) -> Result<()> {
+        let decoder = self.require_decoder()?;
+        let (width, values) = (self.record_bytes(), decoder.values());
+        check_output("values", records.len() / width * values, out.len())?;
+        check_output("bytes", out.len() / values.max(1) * width, records.len())?;
+        for (record, out) in records.chunks_exact(width).zip(out.chunks_exact_mut(values)) {
+            decoder.decode(record, out);
+        }
+        Ok(())
+    }
+
     /// The same rounded once to bfloat16, as bit patterns.
     pub fn e_t_bf16_into(&self, slots: &[i64], out: &mut [u16]) -> Result<()> {
         let decoder = self.require_decoder()?;

@@ -24,10 +24,11 @@ impl Session {
     pub(crate) fn require_free(&self, name: &str, replace: bool) -> Result<()> {
         let mut state = self.state();
         state.refresh()?;
-        if replace && state.entry(name).is_some() {
-            return Ok(names::check(name)?);
+        match state.entry(name) {
+            Some(_) if replace => Ok(names::check(name)?),
+            Some(table) => Err(CatalogError::taken_and_replaceable("table", &table.name).into()),
+            None => Ok(state.free_name(name)?),
         }
-        Ok(state.free_name(name)?)
     }
 
     /// Opens the tables of a source, which need not be registered: one, or one per hash layer.

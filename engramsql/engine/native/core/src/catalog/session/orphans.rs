@@ -6,9 +6,16 @@ use super::Session;
 use super::place::{TABLES, TOKEN_MAPS, VIEWS, entry_within};
 use super::trash::{Doomed, TRASH, is_claimed};
 use crate::error::Result;
-use crate::storage::is_building_name;
+use crate::source::TOKEN_MAP;
+use crate::storage::checksum::Checksums;
+use crate::storage::{DirectoryLock, is_building_name};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// What stores and views hold beside shards, manifest and token map.
+const CHECKSUMS: &str = "checksums.bin";
+const KEYS: &str = "keys.bin";
+const INDEX: &str = "index";
 
 /// What an orphan is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,8 +164,24 @@ fn directory_kind(path: &Path, name: &str) -> OrphanKind {
     match manifest.as_ref().and_then(|manifest| manifest.pointer("/engramsql/format")?.as_str()) {
         Some("engramsql-store") => OrphanKind::Store,
         Some("engramsql-view") => OrphanKind::View,
+        // What others wrote has no checksums of ours.
+        _ if manifest.is_none() => without_manifest(path),
         _ => OrphanKind::Foreign,
     }
+}
+
+/// What a directory is whose manifest is lost or damaged: ours if its checksums prove themselves and it holds nothing but
+/// what we write beside them.
+fn without_manifest(path: &Path) -> OrphanKind {
+    let Ok(children) = children(path) else { return OrphanKind::Foreign };
+    let part = |name: &str| {
+        ["manifest.json", CHECKSUMS, KEYS, TOKEN_MAP, INDEX, DirectoryLock::FILE].contains(&name)
+            || name.starts_with("shard_") && name.ends_with(".bin")
+    };
+    if !children.iter().all(|(_, name)| part(name)) || Checksums::read(&path.join(CHECKSUMS)).is_err() {
+        return OrphanKind::Foreign;
+    }
+    if children.iter().any(|(_, name)| name == KEYS) { OrphanKind::View } else { OrphanKind::Store }
 }
 
 /// Whether all that the directory at `path` holds is ours.

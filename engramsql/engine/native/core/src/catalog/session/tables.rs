@@ -98,6 +98,14 @@ impl Session {
         })
     }
 
+    /// The error for a name that neither a table nor a view has.
+    pub(crate) fn unknown_table_or_view(&self, name: &str) -> CatalogError {
+        match self.state().unknown_of_any_kind(name) {
+            CatalogError::UnknownTable { name, hint } => CatalogError::UnknownName { name, hint },
+            error => error,
+        }
+    }
+
     /// The table of that name, as the catalog remembers it.
     pub fn table_entry(&self, name: &str) -> Result<TableEntry> {
         let mut state = self.state();

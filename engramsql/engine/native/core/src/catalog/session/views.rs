@@ -44,7 +44,11 @@ impl Session {
         if let Some(path) = state.directory.clone().filter(|_| state.read_only) {
             return Err(CatalogError::ReadOnly { path }.into());
         }
-        if replace && state.view_entry(name).is_some() { Ok(()) } else { Ok(state.free_name(name)?) }
+        match state.view_entry(name) {
+            Some(_) if replace => Ok(()),
+            Some(view) => Err(CatalogError::taken_and_replaceable("view", &view.name).into()),
+            None => Ok(state.free_name(name)?),
+        }
     }
 
     /// Adds a finished view to the catalog. With `replace`, a view of that name is replaced and returned; its directory

@@ -181,6 +181,30 @@ fn a_linked_directory_loses_its_link_only() {
 }
 
 #[test]
+fn what_lost_its_manifest_is_ours_by_its_checksums_only() {
+    let home = tempfile::tempdir().unwrap();
+    let database = home.path().canonicalize().unwrap().join("db");
+    let session = Session::open(&database, false, true).unwrap();
+    session.register("t", &small_store(home.path()), &width(8)).unwrap();
+    let lost = |name: &str| {
+        let path = built(&database, "tables", name, Some("engramsql-store"));
+        fs::remove_file(path.join("manifest.json")).unwrap();
+        path
+    };
+    lost("a");
+    let bytes = fs::read(built(&database, "tables", "b", Some("engramsql-store")).join("manifest.json")).unwrap();
+    fs::write(database.join("tables/b/manifest.json"), &bytes[..bytes.len() / 2]).unwrap();
+    // Somebody keeps something else there.
+    fs::write(lost("c").join("notes.txt"), "mine").unwrap();
+    fs::remove_file(lost("d").join("checksums.bin")).unwrap();
+    fs::write(lost("e").join("checksums.bin"), "ENGRAMCS").unwrap();
+    let expected = [("a", "store"), ("b", "store"), ("c", "foreign"), ("d", "foreign"), ("e", "foreign")];
+    assert_eq!(kinds(&session), expected.map(|(name, kind)| (name.to_owned(), kind)));
+    assert_eq!(session.remove_orphans().unwrap().len(), 2);
+    assert_eq!(kinds(&session).len(), 3);
+}
+
+#[test]
 fn orphans_are_what_nothing_names_and_only_ours_are_removed() {
     let home = tempfile::tempdir().unwrap();
     let database = home.path().canonicalize().unwrap().join("db");

@@ -70,7 +70,8 @@ pub(super) fn check_sequence(path: &Path, files: &[RowFile], manifest: Option<&M
     let found = files.len() as u64;
     match manifest {
         Some(manifest) if found < manifest.shards => {
-            Err(missing(found as u32, format!("manifest.json announces {} shards", manifest.shards)))
+            let noun = if manifest.shards == 1 { "shard" } else { "shards" };
+            Err(missing(found as u32, format!("manifest.json announces {} {noun}", manifest.shards)))
         }
         Some(manifest) if found > manifest.shards => Err(SourceError::Contradiction {
             path: path.to_owned(),
