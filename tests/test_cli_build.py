@@ -40,7 +40,8 @@ def good(*words: object) -> str:
     """stdout of a command that ends well and says nothing else, but for the closing lines of ``verify``."""
     done = run(*words)
     assert done.returncode == 0, done
-    assert re.fullmatch(r"(\S+: good\b.* in \d+ files?\n)+" if words[0] == "verify" else "", done.stderr), done
+    closing = r"(\S+: good\b.* in \d+ files?\n)+" if words[0] == "verify" and "--help" not in words else ""
+    assert re.fullmatch(closing, done.stderr), done
     return done.stdout
 
 
@@ -229,7 +230,9 @@ def test_verify_tells_a_flipped_bit_and_exits_with_4(database: Path, form: str) 
         table = pa.ipc.open_stream(done.stdout).read_all()
         assert not all(table["ok"].to_pylist())
     else:
-        assert b"shard_001" in done.stdout
+        # A box of 80 columns loses columns, but never this one.
+        assert b"false" in done.stdout
+        assert form == "box" or b"shard_001" in done.stdout
 
 
 def test_a_terminal_sees_what_is_bad_and_a_closing_line(database: Path) -> None:
