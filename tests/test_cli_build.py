@@ -37,9 +37,11 @@ def database(tmp_path: Path) -> Path:
 
 
 def good(*words: object) -> str:
-    """stdout of a command that ends well and says nothing else."""
+    """stdout of a command that ends well and says nothing else, but for the closing lines of ``verify``."""
     done = run(*words)
-    assert (done.returncode, done.stderr) == (0, ""), done
+    assert done.returncode == 0, done
+    closing = r"(\S+: good\b.* in \d+ files?\n)+" if words[0] == "verify" and "--help" not in words else ""
+    assert re.fullmatch(closing, done.stderr), done
     return done.stdout
 
 
@@ -49,12 +51,13 @@ def test_build(tmp_path: Path) -> None:
     with engramsql.connect(tmp_path / "db") as db:
         (entry,) = db.tables()
     assert first == f"ple: {entry.rows} rows x {entry.row_bytes} bytes in 1 shard"
-    assert re.fullmatch(r"[\d.]+ KB in \d+ s, [\d.]+ .B/s", last)
+    assert re.fullmatch(r"[\d.]+ KB in \d+ m?s, [\d.]+ .B/s", last)
     shown = good(tmp_path / "db", "-c", "SELECT count(*) AS n FROM ple")
     assert shown == f"n\n{entry.rows}\n"
     done = run("build", "ple", CHECKPOINT, "--db", tmp_path / "db")
     assert (done.returncode, done.stdout) == (1, "")
     assert "'ple'" in done.stderr
+    assert "--replace" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     good("build", "ple", CHECKPOINT, "--db", tmp_path / "db", "--replace", "--shard-size", "4KB", "--jobs", 2)
     assert "shards" in good("build", "copy", "PLE", "--db", tmp_path / "db", "--shard-size", "4KB", "--sample-rows", 0)
@@ -76,7 +79,8 @@ def test_a_killed_build_is_told_and_resumed(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "resume" in done.stderr
     assert "orphan" not in done.stderr
-    good(*words, "--resume")
+    # What was there already was not written in the time of this run.
+    assert re.search(r"^160\.0 KB|, the rest of it in \d+ m?s$", good(*words, "--resume"), re.MULTILINE)
     good("verify", "t", "--db", tmp_path / "db")
     assert run(*words, ENGRAMSQL_FAULT="kill@build.shard:2").returncode in (1, -signal.SIGKILL)
     good(*words, "--restart", "--replace")
@@ -110,9 +114,18 @@ def test_ctrl_c_ends_a_build_and_resume_completes_it(tmp_path: Path) -> None:
         os.close(child)
         try:
             # The first line of progress: it is working.
-            assert os.read(parent, 4096)
+            seen = os.read(parent, 4096)
+            assert seen
+            # Before the first bytes there is no rate, and no guess.
+            assert b"?" not in seen
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130
+            seen = os.read(parent, 4096)
+            assert (
+                seen.splitlines()[-1]
+                .decode()
+                .endswith("engramsql: interrupted; what is complete is kept, go on with --resume")
+            )
         finally:
             process.kill()
     os.close(parent)
@@ -129,13 +142,14 @@ def test_view_build(database: Path, tmp_path: Path) -> None:
     with engramsql.connect(database) as db:
         (entry,) = db.record_views()
         record = entry.record_bytes
-    assert said == f"v: 6 records x {record} bytes ({6 * record / 1000:.1f} KB); 9 of 9 tokens (100.0%) find theirs\n"
+    size = f"{6 * record / 1000:.1f} KB"
+    assert said == f"v: 6 records x {record} bytes ({size}); covers 9 of 9 tokens (100.0%)\n"
     said = good(
         "view", "build", "top", "--table", "ple", "--db", database, "--order", "access", "--form", "float32",
         "--top", 1, "--sql", "SELECT [1, 2, 3] AS tokens UNION ALL SELECT [1, 2]",
     )  # fmt: skip
     assert said.startswith("top: 1 records")
-    assert "2 of 5 tokens (40.0%)" in said
+    assert "covers 2 of 5 tokens (40.0%)" in said
     keys = tmp_path / "keys.txt"
     keys.write_text("".join(f"{rowid}\n" for rowid in range(32)))
     assert good("view", "build", "k", "--table", "ple", "--keys", keys, "--db", database).startswith("k: 2 records")
@@ -186,11 +200,11 @@ def test_view_import_and_export(tmp_path: Path) -> None:
     assert run("view", "export", "v", tmp_path / "o", "--db", db).returncode == 1
 
 
-def test_verify_is_silent_on_stderr_and_tells_what_it_looked_at(database: Path) -> None:
+def test_verify_tells_what_it_looked_at(database: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(good("verify", "t", "--db", database))))
     assert rows
     assert {row["ok"] for row in rows} == {"true"}
-    assert {row["name"] for row in rows} == {"t"}
+    assert list(rows[0]) == ["ok", "check", "shard", "detail", "expected", "found"]
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl", "box", "markdown", "arrow"])
@@ -205,17 +219,126 @@ def test_verify_tells_a_flipped_bit_and_exits_with_4(database: Path, form: str) 
         check=False,
         timeout=120,
     )
-    assert (done.returncode, done.stderr) == (4, b"")
+    assert done.returncode == 4
+    assert re.fullmatch(rb"t: BAD, [12] of \d+ findings\n", done.stderr)
     if form == "json":
         findings = json.loads(done.stdout)
         bad = [finding for finding in findings if not finding["ok"]]
         assert {finding["shard"] for finding in bad} == {1}
-        assert list(findings[0]) == ["name", "check", "shard", "ok", "expected", "found", "detail"]
+        assert list(findings[0]) == ["ok", "check", "shard", "detail", "expected", "found"]
     elif form == "arrow":
         table = pa.ipc.open_stream(done.stdout).read_all()
         assert not all(table["ok"].to_pylist())
     else:
-        assert b"shard_001" in done.stdout
+        # A box of 80 columns loses columns, but never this one.
+        assert b"false" in done.stdout
+        assert form == "box" or b"shard_001" in done.stdout
+
+
+def test_a_terminal_sees_what_is_bad_and_a_closing_line(database: Path) -> None:
+    shard = database / "tables" / "t" / "shard_001.bin"
+    content = bytearray(shard.read_bytes())
+    shard_good = bytes(content)
+    assert on_terminal("verify", "t", "--db", database) == (0, "t: good, 240 bytes in 3 files\n")
+    content[3] ^= 1
+    shard.write_bytes(content)
+    code, text = on_terminal("verify", database)
+    assert code == 4
+    lines = text.splitlines()
+    assert re.fullmatch(r"ple: good, 225\.3 KB in \d files?", lines[0])
+    assert re.match(r"t: shard 1: block: shard_001.bin, block 0 .*; expected \w+, found \w+$", lines[1])
+    assert re.fullmatch(r"t: BAD, \d of \d+ findings", lines[-1])
+    # Whoever asks for a format gets every finding; a narrow terminal loses other columns than this one.
+    for words in (["t", "--db", database], [database]):
+        code, text = on_terminal("verify", *words, "--format", "box")
+        assert code == 4
+        assert "false" in text
+        assert "true" in text
+    shard.write_bytes(shard_good)
+
+
+def on_terminal(*words: object) -> tuple[int, str]:
+    """Exit code of a command, and what a terminal of 80 columns on stdout got."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with subprocess.Popen(
+        [*PROGRAM, *map(str, words)], stdout=child, stderr=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "80"}
+    ) as process:
+        os.close(child)
+        seen = b""
+        while True:
+            try:
+                chunk = os.read(parent, 4096)
+            except OSError:  # the terminal's other side is closed
+                break
+            if not chunk:
+                break
+            seen += chunk
+        code = process.wait(60)
+    os.close(parent)
+    return code, seen.decode().replace("\r\n", "\n")
+
+
+def test_verify_of_everything(database: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1 2 3\n")
+    good("view", "build", "v", "--table", "ple", "--tokens", tmp_path / "a.txt", "--db", database)
+    for words in (["--db", database], [database]):
+        rows = list(csv.DictReader(io.StringIO(good("verify", *words, "--level", "headers"))))
+        assert list(dict.fromkeys(row["name"] for row in rows)) == ["ple", "t", "v"]
+    assert run("verify").returncode == 2
+    assert run("verify", database, "--against", "t").returncode == 2
+    # One that cannot be opened does not hide the others.
+    (database / "tables" / "t" / "manifest.json").unlink()
+    done = run("verify", database, "--level", "headers")
+    assert done.returncode in (1, 4)
+    assert "v: good at level headers" in done.stderr
+
+
+def test_view_list_and_drop(database: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1 2 3\n")
+    good("view", "build", "v", "--table", "ple", "--tokens", tmp_path / "a.txt", "--db", database)
+    for words in (["--db", database], [database]):
+        (row,) = csv.DictReader(io.StringIO(good("view", "list", *words)))
+        assert (row["name"], row["table_name"], row["slots"]) == ("v", "ple", "3")
+        assert good("orphans", *words) == ""
+    assert "has no view 'ple'" in run("view", "drop", "ple", "--db", database).stderr
+    assert "'v' is a view of table 'ple'" in run("warm", "v", "--db", database).stderr
+    assert "'v' is a view of table 'ple'" in run("verify", "v", "--against", "ple", "--db", database).stderr
+    assert "'v' is a view of table 'ple'" in run("verify", "ple", "--against", "v", "--db", database).stderr
+    good("view", "drop", "V", "--data", "--db", database)
+    assert list(csv.DictReader(io.StringIO(good("view", "list", database)))) == []
+    assert not (database / "views" / "v").exists()
+
+
+def test_a_replaced_table_names_the_views_that_it_leaves_behind(database: Path, tmp_path: Path) -> None:
+    (tmp_path / "k.txt").write_text("1\n2\n")
+    words = ["--table", "t", "--keys", tmp_path / "k.txt", "--heads", 2, "--db", database]
+    assert "give heads (--heads N)" in run("view", "build", "v", *words[:4], *words[6:]).stderr
+    good("view", "build", "v", *words)
+    assert "--replace" in run("view", "build", "v", *words).stderr
+    make_store(tmp_path / "other", rows=7, width=8, manifest=True)
+    done = run("build", "t", tmp_path / "other", "--db", database, "--replace")
+    assert done.returncode == 0
+    assert re.fullmatch(r"engramsql: warning: view 'v' of table 't' must be built again, .*--replace.*\n", done.stderr)
+    done = run("view", "export", "v", tmp_path / "out", "--db", database)
+    assert done.returncode == 1
+    assert "was built from another state of table 't'" in done.stderr
+    assert not (tmp_path / "out").exists()
+    good("view", "build", "v", *words, "--replace")
+    good("view", "export", "v", tmp_path / "out", "--db", database, "--index", "v2", "--index", "npz")
+    assert {"slot_index_v2", "slot_index.npz"} <= {path.name for path in (tmp_path / "out").iterdir()}
+
+
+def test_a_store_without_a_width_is_to_be_registered(database: Path, tmp_path: Path) -> None:
+    make_store(tmp_path / "bare", rows=10, width=8)
+    done = run("verify", "t", "--against", tmp_path / "bare", "--db", database)
+    assert done.returncode == 1
+    assert "register it first" in done.stderr
 
 
 def test_verify_against(database: Path, tmp_path: Path) -> None:
@@ -298,12 +421,12 @@ def test_a_bundle_is_registered(tmp_path: Path) -> None:
         (["build", "x", "S", "--db", "DB", "--width", "8", "--shard-size", "8G"], 1, ["'8G' is not a size"]),
         (["build", "x", "S"], 2, ["--db"]),
         (["build", "x", "S", "--db", "S"], 1, ["no database directory"]),
-        (["view"], 2, ["build|import|export"]),
+        (["view"], 2, ["build|list|drop|import|export"]),
         (["view", "make"], 2, ["make"]),
         (["view", "build", "v", "--table", "ple", "--db", "DB"], 2, ["--tokens", "--sql", "--keys"]),
         (["view", "build", "v", "--table", "no", "--tokens", "x.txt", "--db", "DB"], 1, ["'no'"]),
         (["view", "build", "v", "--table", "ple", "--tokens", "x.txt", "--db", "DB"], 1, ["'x.txt'"]),
-        (["view", "build", "v", "--table", "ple", "--tokens", "x.csv", "--db", "DB"], 1, [".parquet"]),
+        (["view", "build", "v", "--table", "ple", "--tokens", "x.csv", "--db", "DB"], 1, ["'x.csv' does not exist"]),
         (
             ["view", "build", "v", "--table", "ple", "--sql", "SELECT 1", "--db", "DB"],
             1,

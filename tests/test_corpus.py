@@ -188,7 +188,8 @@ def test_a_long_sequence_is_cut_everywhere_the_same(tmp_path: Path, monkeypatch:
         ([1, 2.5], ["2.5", "not an integer"]),
         ([[1], [2.5]], ["sequence 1", "2.5"]),
         ([1, True], ["truth value"]),
-        (["a"], ["ends with one of"]),
+        (["a"], ["'a' does not exist"]),
+        (__file__, ["ends with one of", ".parquet"]),
         ([[1], 2], ["sequence 1", "int"]),
         ([1, [2]], ["inhomogeneous"]),
         (np.array([1.0, 2.0]), ["1.0", "not an integer"]),
@@ -204,8 +205,8 @@ def test_a_long_sequence_is_cut_everywhere_the_same(tmp_path: Path, monkeypatch:
         ({1: 2}, ["dict"]),
         (b"12", ["bytes"]),
         (3, ["int"]),
-        ("x.csv", ["'x.csv'", ".parquet"]),
-        ("missing.npy", ["'missing.npy'", "No such file"]),
+        ("x.csv", ["'x.csv' does not exist"]),
+        ("missing.npy", ["'missing.npy' does not exist"]),
     ],
 )
 def test_what_is_no_corpus_is_refused(source: object, fragments: list[object]) -> None:

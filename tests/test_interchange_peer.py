@@ -243,6 +243,7 @@ def test_what_cannot_be_exported_is_refused(database: Any, tmp_path: Path) -> No
     database.import_view("v", PEER / "view.bin", "peer", keys=PEER / "keys.txt")
     refuses(lambda: database.export_view("v", tmp_path / "o", slot_bytes=100), "100", "2560")
     refuses(lambda: database.export_view("v", tmp_path / "o", indexes=["v4"]), "v4")
+    refuses(lambda: database.export_view("v", tmp_path / "o", indexes="npy"), "'npy'")
     refuses(lambda: database.export_view("nope", tmp_path / "o"), "nope")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
@@ -353,6 +354,43 @@ def test_wrong_bundles_are_refused(tmp_path: Path, change: dict[str, Any], fragm
     with pytest.raises(SourceError, match="bundle.json") as caught:
         read_bundle(manifest)
     assert fragment in str(caught.value)
+
+
+def test_a_bundle_of_a_table_of_one_shard_that_describes_itself(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    """What we build and export opens there and is registered here, with its spec and no warning."""
+    engramdb_bundle = pytest.importorskip("engramdb.bundle")
+    tokens = [17, 4, 256]
+    with engramsql.connect(tmp_path / "db") as db:
+        (entry,) = db.build("ple", GOLDEN / "ckpt_qwen4_exp_fp8")
+        assert entry.shards == 1
+        db.build_view("v", "ple", tokens)
+        out = db.export_view("v", tmp_path / "out", indexes="v2")
+        e_t = db.table("ple").e_t(tokens)
+        ids = db.table("ple").rowids(tokens)
+        rows = db.table("ple").fetch(ids).tobytes()
+    with engramsql.connect(tmp_path / "db2") as db:
+        (again,) = db.register("b", out)
+        assert (again.rows, again.spec) == (entry.rows, entry.spec)
+        assert db.table("b").e_t(tokens).tobytes() == e_t.tobytes()
+        assert (db.view("b_view").lookup(ids) >= 0).all()
+    assert [str(warning.message) for warning in recwarn if warning.category is EngramWarning] == []
+    memory = engramdb_bundle.BundleManifest.load(out / "bundle.json").open_memory()
+    assert np.array_equal(memory.rowids_for_tokens(tokens), ids)
+    assert memory.fetch_raw(ids.tolist()) == rows
+    # Other constants than the store's own are a contradiction, and nothing stays.
+    document = json.loads((out / "bundle.json").read_text())
+    document["ple"]["eos"] += 1
+    (out / "bundle.json").write_text(json.dumps(document))
+    with engramsql.connect(tmp_path / "db3") as db:
+        refuses(lambda: db.register("b", out), "hash constants", "bundle.json")
+        assert db.tables() == []
+    document["ple"]["eos"] -= 1
+    document["memory"]["store"]["rows_per_shard"] -= 1
+    (out / "bundle.json").write_text(json.dumps(document))
+    with engramsql.connect(tmp_path / "db3") as db:
+        refuses(lambda: db.register("b", out), "rows_per_shard")
 
 
 def test_a_bundle_of_ours_opens_there(tmp_path: Path) -> None:

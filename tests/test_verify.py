@@ -157,7 +157,10 @@ def test_findings_are_a_table(database: Any) -> None:
 
     found = database.verify("t")
     table = finding_table([("t", found.findings)])
-    assert table.column_names == ["name", "check", "shard", "ok", "expected", "found", "detail"]
+    assert table.column_names == ["ok", "check", "shard", "detail", "expected", "found"]
+    several = finding_table([("t", found.findings), ("u", found.findings)])
+    assert several.column_names == ["name", *table.column_names]
+    assert set(several["name"].to_pylist()) == {"t", "u"}
     assert table.num_rows == len(found.findings)
     differences = difference_table("t", database.diff("t", "t"))
     assert differences.column_names == ["name", "rowid", "byte", "a", "b"]

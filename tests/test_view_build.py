@@ -214,6 +214,54 @@ def test_a_token_out_of_range_is_told_with_its_place(database: Any) -> None:
     assert database.orphans() == []
 
 
+def test_a_token_of_a_file_is_told_with_file_and_line(database: Any, tmp_path: Path) -> None:
+    """Empty sequences count, as an editor and SQL count them."""
+    bad = [[1, 2], [], [3, 600]]
+    (tmp_path / "a.txt").write_text("\n".join(" ".join(map(str, row)) for row in bad))
+    (tmp_path / "a.jsonl").write_text("[1, 2]\n\n[3, 600]\n")
+    pq.write_table(pa.table({"t": bad}), tmp_path / "a.parquet")
+    with pa.ipc.new_file(tmp_path / "a.arrow", pa.schema({"t": pa.list_(pa.int64())})) as file:
+        file.write_table(pa.table({"t": bad}), max_chunksize=1)
+    np.save(tmp_path / "a.npy", np.array([[1, 2], [2, 3], [3, 600]]))
+    (tmp_path / "good.txt").write_text("1 2\n3\n")
+    for name, count in {
+        "a.txt": "line",
+        "a.jsonl": "line",
+        "a.parquet": "row",
+        "a.arrow": "row",
+        "a.npy": "row",
+    }.items():
+        for corpus in (tmp_path / name, [tmp_path / "good.txt", tmp_path / name]):
+            refuses(
+                lambda corpus=corpus: database.build_view("bad", "ple", corpus),
+                f"{name}', {count} 3: token id 600 at position 1 is outside the vocabulary (0 to 511)",
+            )
+    pq.write_table(pa.table({"t": [[1], [], [2, None]]}), tmp_path / "n.parquet")
+    refuses(lambda: database.build_view("bad", "ple", tmp_path / "n.parquet"), "n.parquet", "row 3: a token is NULL")
+
+
+def test_a_line_longer_than_a_block_counts_its_positions(
+    database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engramsql import corpus_files
+
+    monkeypatch.setattr(corpus_files, "_BLOCK_BYTES", 8)
+    (tmp_path / "a.txt").write_text("7\n" + "1 " * 50 + "-1 600")
+    refuses(lambda: database.build_view("bad", "ple", tmp_path / "a.txt"), "line 2: '-1'")
+    (tmp_path / "a.txt").write_text("7\n" + "1 " * 50 + "600")
+    refuses(lambda: database.build_view("bad", "ple", tmp_path / "a.txt"), "line 2: token id 600 at position 50 ")
+
+
+def test_a_relation_is_a_corpus(database: Any) -> None:
+    rows = database.sql("SELECT [1, 2, 3] AS tokens UNION ALL SELECT [4]")
+    assert database.build_view("rel", "ple", rows).tokens == 4
+    two = database.sql("SELECT [1] AS a, [2, 3] AS b")
+    refuses(lambda: database.build_view("two", "ple", two), "a, b", "--column")
+    assert database.build_view("two", "ple", two, column="b").tokens == 2
+    # The connection is free again.
+    assert database.sql("SELECT 1").fetchall() == [(1,)]
+
+
 def test_what_cannot_be_built_is_refused(database: Any, tmp_path: Path) -> None:
     for given in ({}, {"tokens": [1], "keys": [[1]]}, {"tokens": [1], "sql": "SELECT 1"}):
         with pytest.raises(ArgumentError, match="tokens, keys or sql"):

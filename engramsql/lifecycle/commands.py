@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from engramsql import cli
 from engramsql._directory import CATALOG_FILE, is_database
 from engramsql.commands import output, require, run_script, shards_text
 from engramsql.database import Database, connect
-from engramsql.errors import ArgumentError, EngramError, UnknownTableError
+from engramsql.errors import ArgumentError, EngramError, EngramWarning, UnknownTableError
 from engramsql.export import write
 from engramsql.lifecycle.options import database_of, looks_like_path
 from engramsql.progress import ProgressLine, elapsed, size
@@ -50,7 +51,7 @@ def build(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
     """Builds a table and says what it is."""
     started = time.perf_counter()
     # Only now, as with register: a database comes into being with its first table.
-    with _told_to_resume(), _new_database(options.db) as database, _line(options.name) as line:
+    with _told_to_resume(), _new_database(options.db) as database, _warned_later(), _line(options.name) as line:
         entries = database.build(
             options.name,
             _source(database, options.source),
@@ -105,7 +106,8 @@ def build_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
         )
     covered = ""
     if entry.tokens is not None and entry.covered is not None:
-        covered = f"; {entry.covered} of {entry.tokens} tokens ({entry.covered / max(entry.tokens, 1):.1%}) have one"
+        share = entry.covered / max(entry.tokens, 1)
+        covered = f"; covers {entry.covered} of {entry.tokens} tokens ({share:.1%})"
     print(f"{entry.name}: {entry.slots} records x {entry.record_bytes} bytes ({size(entry.bytes)}){covered}")
     return cli.GOOD
 
@@ -275,6 +277,16 @@ def check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if options.db is None:
         return run(options.path)
     return run(options.db, options.path)
+
+
+@contextmanager
+def _warned_later() -> Iterator[None]:
+    """Keeps warnings until the line that tells how far it is has gone: they would be written behind it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", EngramWarning)
+        yield
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 @contextmanager
