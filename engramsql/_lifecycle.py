@@ -103,7 +103,7 @@ class Lifecycle(ABC):
                 ``restart``.
             CatalogError: If the name is taken or the database is read-only.
         """
-        with _replace_told("table"):
+        with _replace_told():
             entries = self._open_session().build(
                 name,
                 source if isinstance(source, str) else os.path.abspath(source),
@@ -216,7 +216,7 @@ class Lifecycle(ABC):
             raise ArgumentError(
                 f"table '{table}' has no hash spec that says how many row ids make a key; give heads (--heads N)"
             )
-        with _replace_told("view"):
+        with _replace_told():
             builder = self._open_session().view_builder(
                 name,
                 table,
@@ -293,7 +293,7 @@ class Lifecycle(ABC):
         """
         from engramsql.building import import_view
 
-        with _replace_told("view"):
+        with _replace_told():
             session = self._open_session()
             entry = import_view(session, name, file, table, keys, index, replace=replace, progress=progress)
         self._refresh()
@@ -404,17 +404,15 @@ class Lifecycle(ABC):
 
 
 @contextmanager
-def _replace_told(what: str) -> Iterator[None]:
-    """Names the option that replaces, where the name of what is built is taken by its like."""
+def _replace_told() -> Iterator[None]:
+    """Names the option that replaces, where the engine says that a name may be replaced."""
     try:
         yield
     except CatalogError as error:
-        taken, there, _ = str(error).partition(" is already there; drop ")
-        if not there or not taken.startswith(f"a {what} named "):
+        before, found, after = str(error).partition("; replace it, ")
+        if not found:
             raise
-        raise CatalogError(
-            f"{taken} is already there; replace it with --replace (replace=True), or choose another name"
-        ) from None
+        raise CatalogError(f"{before}; replace it (--replace, replace=True), {after}") from None
 
 
 def _unfinished(resume: bool, restart: bool) -> Literal["refuse", "resume", "discard"]:

@@ -76,7 +76,7 @@ def build(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
     total = sum(entry.bytes for entry in entries)
     # What an earlier run wrote was not written in the time of this one.
     if options.resume:
-        print(f"{size(total)}, the rest of it in {elapsed(seconds)}")
+        print(f"{size(total)}; this run took {elapsed(seconds)}")
     else:
         print(f"{size(total)} in {elapsed(seconds)}, {size(total / max(seconds, 1e-9))}/s")
     return cli.GOOD
@@ -197,7 +197,11 @@ def verify(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     with connect(path, read_only=read_only) as database:
         if options.against is not None:
             return _compare(database, name, options)
-        return _verify_names(database, _names(database, path) if name is None else [name], options)
+        names = _names(database, path) if name is None else [name]
+        if read_only or path is None:
+            return _verify_names(database, names, options)
+        with _told_to_resume():
+            return _verify_names(database, names, options)
 
 
 def _names(database: Database, path: str) -> list[str]:
