@@ -192,13 +192,14 @@ def verify(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         require(path)
     if name is None and options.against is not None:
         parser.error("--against compares one table with another; name it")
-    # A full verification remembers what it found, where that can be written.
-    read_only = options.level != "full" or (path is not None and not os.access(path, os.W_OK))
+    # What was found is remembered, good or bad, where that can be written.
+    read_only = path is not None and not os.access(path, os.W_OK)
     with connect(path, read_only=read_only) as database:
         if options.against is not None:
             return _compare(database, name, options)
         names = _names(database, path) if name is None else [name]
-        if read_only or path is None:
+        if read_only or path is None or not options.resume:
+            # Only a verification that may be resumed keeps what it found.
             return _verify_names(database, names, options)
         with _told_to_resume():
             return _verify_names(database, names, options)

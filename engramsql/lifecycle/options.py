@@ -150,7 +150,7 @@ def verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--db", metavar="DB", help="database directory; not needed for a path")
     parser.add_argument("--level", choices=_LEVELS, default="full", help="how much is looked at (%(default)s)")
     parser.add_argument("--against", metavar="SOURCE", help="compare every row with this table or path instead")
-    parser.add_argument("--resume", action="store_true", help="go on where a full verification was stopped")
+    parser.add_argument("--resume", action="store_true", help="keep what was found good, and go on from there")
     _add_format(parser)
     parser.set_defaults(run=_runner("verify"))
 
