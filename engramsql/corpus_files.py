@@ -105,12 +105,10 @@ def _json_lines(name: str, column: str | None) -> Iterator[Piece]:
                 tokens = _json_sequence(json.loads(line), column)
             except RecursionError:
                 raise ArgumentError(f"line {number} is nested too deeply") from None
-            except ValueError as error:
-                if isinstance(error, EngramError):
-                    raise
-                raise ArgumentError(f"line {number} is no JSON: {error}") from None
             except ArgumentError as error:
                 raise ArgumentError(f"line {number} {error}") from None
+            except ValueError as error:
+                raise ArgumentError(f"line {number} is no JSON: {error}") from None
             if tokens is None or len(tokens) == 0:
                 continue
             if any(type(token) is not int for token in tokens):

@@ -426,7 +426,7 @@ def test_a_bundle_is_registered(tmp_path: Path) -> None:
         (["view", "build", "v", "--table", "ple", "--db", "DB"], 2, ["--tokens", "--sql", "--keys"]),
         (["view", "build", "v", "--table", "no", "--tokens", "x.txt", "--db", "DB"], 1, ["'no'"]),
         (["view", "build", "v", "--table", "ple", "--tokens", "x.txt", "--db", "DB"], 1, ["'x.txt'"]),
-        (["view", "build", "v", "--table", "ple", "--tokens", "x.csv", "--db", "DB"], 1, ["'x.csv' does not exist"]),
+        (["view", "build", "v", "--table", "ple", "--tokens", "x.csv", "--db", "DB"], 1, ["'x.csv': No such file"]),
         (
             ["view", "build", "v", "--table", "ple", "--sql", "SELECT 1", "--db", "DB"],
             1,
