@@ -380,7 +380,7 @@ class Lifecycle(ABC):
             if "must be given" not in str(error):
                 raise
             raise type(error)(
-                f"{error}: register it first, with what it does not say of itself, and name that table here"
+                f"{error}; register it first with what it does not say of itself, and name that table here"
             ) from None
         return compare(table, other, progress=progress)
 
