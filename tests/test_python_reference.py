@@ -10,10 +10,22 @@ import pytest
 
 import engramsql
 from engramsql import engine, udf
-from engramsql.engine import Prefetch, Spec, Table
+from engramsql.engine import Prefetch, Spec, Table, View
 
 PAGE = Path(__file__).parent.parent / "docs" / "python.md"
-RECORDS = ("TableEntry", "ViewEntry", "SqlViewEntry", "Orphan", "ShardInfo", "HeadInfo", "PathStats", "CacheUsage")
+RECORDS = (
+    "TableEntry",
+    "ViewEntry",
+    "SqlViewEntry",
+    "Finding",
+    "Comparison",
+    "Difference",
+    "Orphan",
+    "ShardInfo",
+    "HeadInfo",
+    "PathStats",
+    "CacheUsage",
+)
 
 
 def entries(title: str) -> list[tuple[str, str]]:
@@ -52,6 +64,7 @@ def as_written(owner: object, name: str) -> str:
         ("`engramsql`", engramsql),
         ("`Database`", engramsql.Database),
         ("`Table`", Table),
+        ("`View`", View),
         ("`Prefetch`", Prefetch),
         ("`Spec`", Spec),
         ("`engramsql.engine`", engine),
@@ -60,7 +73,7 @@ def as_written(owner: object, name: str) -> str:
 )
 def test_the_page_names_what_is_there(title: str, owner: object) -> None:
     written = sorted(named(title))
-    made_by_package = {"Session", "Probe", "ProbeReading", "probe_rate", "register_static"}
+    made_by_package = {"Session", "ViewBuilder", "Probe", "ProbeReading", "probe_rate", "register_static"}
     expected = [name if name in made_by_package else as_written(owner, name) for name in public(owner)]
     assert written == sorted(expected)
 
