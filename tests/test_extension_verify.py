@@ -185,6 +185,8 @@ import signal, time
 from extension_support import connect
 signal.signal(signal.SIGINT, signal.default_int_handler)
 con = connect()
+# With more, another thread may run the function, and the one that waits does not look for signals.
+con.execute("SET threads = 1")
 con.execute("CALL engram_attach('{tmp_path / "db"}')")
 con.execute("CALL engram_register('huge', '{tmp_path / "huge"}', width := {WIDTH})")
 print("ready", flush=True)
