@@ -52,6 +52,20 @@ def test_a_built_table_is_the_checkpoint(database: Any, tmp_path: Path, checkpoi
         assert q(again, f'SELECT count(*) FROM "{entries[0].name}"') == shown == [(entries[0].rows,)]
 
 
+@pytest.mark.parametrize("source", [*CHECKPOINTS, "peer_store/rows"])
+def test_every_golden_source_is_built_verified_and_read(database: Any, source: str) -> None:
+    database.register("there", GOLDEN / source)
+    originals = [database.table(entry.name) for entry in database.tables()]
+    entries = database.build("built", GOLDEN / source, shard_size="5KB")
+    assert len(entries) == len(originals)
+    for entry, original in zip(entries, originals, strict=True):
+        for level in ("headers", "sample", "full"):
+            assert database.verify(entry.name, level).good, level
+        assert database.verify(entry.name, against=original.name).good
+        ids = np.arange(original.rows)
+        assert np.array_equal(database.table(entry.name).fetch(ids), original.fetch(ids))
+
+
 def test_a_table_of_the_database_is_a_source(database: Any, tmp_path: Path) -> None:
     data = random_store(tmp_path / "s", rows=1000)
     database.register("s", tmp_path / "s", width=160, format="fp8_e4m3", scale=0.5)

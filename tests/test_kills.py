@@ -68,19 +68,18 @@ def killed(words: list[str], seconds: float) -> bool:
 
 
 def content(directory: Path) -> dict[str, bytes]:
-    """Every file below, but for locks and what says when it was made."""
+    """Every file below, but for locks and the manifest, which says when it was begun."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in sorted(directory.rglob("*"))
-        if path.is_file() and path.name not in ("lock", "manifest.json", "index.json")
+        if path.is_file() and path.name not in ("lock", "manifest.json")
     }
 
 
-def check(database: Path) -> list[dict[str, object]]:
+def check(database: Path) -> None:
     """``engramsql check`` finds nothing wrong."""
     done = subprocess.run([*PROGRAM, "check", str(database)], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
-    return []
 
 
 def moments(count: int, whole: float, seed: int) -> list[float]:
