@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 from checkpoints import make_store
 from golden_data import GOLDEN
+from program import PROGRAM, in_terminal, on_terminal, run
 from reading import random_store, sparse_store
-from test_cli_warm import PROGRAM, in_terminal, run
 
 import engramsql
 
@@ -255,33 +255,6 @@ def test_a_terminal_sees_what_is_bad_and_a_closing_line(database: Path) -> None:
         assert "false" in text
         assert "true" in text
     shard.write_bytes(shard_good)
-
-
-def on_terminal(*words: object) -> tuple[int, str]:
-    """Exit code of a command, and what a terminal of 80 columns on stdout got."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    with subprocess.Popen(
-        [*PROGRAM, *map(str, words)], stdout=child, stderr=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "80"}
-    ) as process:
-        os.close(child)
-        seen = b""
-        while True:
-            try:
-                chunk = os.read(parent, 4096)
-            except OSError:  # the terminal's other side is closed
-                break
-            if not chunk:
-                break
-            seen += chunk
-        code = process.wait(60)
-    os.close(parent)
-    return code, seen.decode().replace("\r\n", "\n")
 
 
 def test_verify_of_everything(database: Path, tmp_path: Path) -> None:

@@ -7,53 +7,15 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from program import PROGRAM, in_terminal, run
 from reading import MIB, WIDTH, make_cold, random_store, require_cold, sparse_store
 
 import engramsql
 from engramsql.progress import ProgressLine, duration, size
-
-# Whoever runs the tests may ignore Ctrl-C, which a child inherits.
-PROGRAM = [
-    sys.executable,
-    "-c",
-    (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from engramsql.cli import main; sys.exit(main())"
-    ),
-]
-
-
-def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *map(str, words)],
-        env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-
-
-def in_terminal(*words: object) -> tuple[str, str]:
-    """stdout, and what a terminal on stderr got."""
-    parent, child = pty.openpty()
-    with subprocess.Popen([*PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=child, text=True) as process:
-        os.close(child)
-        seen = b""
-        while True:
-            try:
-                chunk = os.read(parent, 4096)
-            except OSError:  # the terminal's other side is closed
-                break
-            if not chunk:
-                break
-            seen += chunk
-        assert process.stdout is not None
-        out = process.stdout.read()
-        assert process.wait(60) == 0
-    os.close(parent)
-    return out, seen.decode()
 
 
 @pytest.fixture

@@ -1,0 +1,69 @@
+"""The command line in a process of its own, with pipes or a terminal at its ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+
+__all__ = ["PROGRAM", "in_terminal", "on_terminal", "run"]
+
+# Whoever runs the tests may ignore Ctrl-C, which a child inherits.
+PROGRAM = [
+    sys.executable,
+    "-c",
+    (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from engramsql.cli import main; sys.exit(main())"
+    ),
+]
+
+
+def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *map(str, words)],
+        env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def in_terminal(*words: object) -> tuple[str, str]:
+    """stdout, and what a terminal on stderr got."""
+    parent, child = pty.openpty()
+    with subprocess.Popen([*PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=child, text=True) as process:
+        os.close(child)
+        seen = _drained(parent)
+        assert process.stdout is not None
+        out = process.stdout.read()
+        assert process.wait(60) == 0
+    return out, seen
+
+
+def on_terminal(*words: object) -> tuple[int, str]:
+    """Exit code of a command, and what a terminal of 80 columns on stdout got."""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {**os.environ, "COLUMNS": "80"}
+    with subprocess.Popen(
+        [*PROGRAM, *map(str, words)], stdout=child, stderr=subprocess.DEVNULL, env=environment
+    ) as process:
+        os.close(child)
+        seen = _drained(parent)
+        code = process.wait(60)
+    return code, seen.replace("\r\n", "\n")
+
+
+def _drained(parent: int) -> str:
+    """All that a terminal got until its last writer closed it."""
+    seen = b""
+    try:
+        while chunk := os.read(parent, 4096):
+            seen += chunk
+    except OSError:  # the terminal's other side is closed
+        pass
+    finally:
+        os.close(parent)
+    return seen.decode()
