@@ -122,6 +122,56 @@ impl<'a> OutVector<'a> {
         }
     }
 
+    /// The fields of the structs of a list of structs, sized to `total`, in their order; rows point at structs through
+    /// [`ListEntry`]s.
+    ///
+    /// # Panics
+    /// If it is not one.
+    pub fn structs(&mut self, total: usize) -> Result<Vec<OutVector<'_>>> {
+        let Column::StructList(fields) = self.ty else { panic!("structs written to {:?}", self.ty) };
+        // SAFETY: a live list vector; its child is a struct vector with one child per field, which holds `total` rows
+        // once the list is resized, and is used through the result alone while that borrows self.
+        unsafe {
+            let structs = resize(self.raw, total)?;
+            let field = |(index, (_, column)): (usize, &(&str, Column))| {
+                OutVector::new(duckdb_struct_vector_get_child(structs, index as idx_t), *column, total)
+            };
+            Ok(fields.iter().enumerate().map(field).collect())
+        }
+    }
+
+    /// The integers of a BIGINT[] vector, sized to `total`; rows point at them through [`ListEntry`]s.
+    ///
+    /// # Panics
+    /// If it is not one.
+    pub fn integers(&mut self, total: usize) -> Result<&mut [i64]> {
+        assert!(self.ty == Column::BigIntList, "list of {:?}", self.ty);
+        // SAFETY: a live list vector; its child holds `total` integers once resized.
+        unsafe {
+            let child = resize(self.raw, total)?;
+            Ok(slice_mut(duckdb_vector_get_data(child), total))
+        }
+    }
+
+    /// Makes every row of `rows` NULL. Not for FLOAT[n], see [`set_null`](Self::set_null).
+    pub fn set_nulls(&mut self, rows: Range<usize>) {
+        assert!(rows.start <= rows.end && rows.end <= self.len && !matches!(self.ty, Column::FloatArray(_)));
+        if rows.is_empty() {
+            return;
+        }
+        // SAFETY: once writable, the mask has one bit for each of the vector's `len` rows, in words of 64.
+        unsafe {
+            duckdb_vector_ensure_validity_writable(self.raw);
+            let mask = duckdb_vector_get_validity(self.raw);
+            for word in rows.start / 64..=(rows.end - 1) / 64 {
+                let from = rows.start.max(word * 64) - word * 64;
+                let to = rows.end.min(word * 64 + 64) - word * 64;
+                let bits = if to - from == 64 { u64::MAX } else { ((1u64 << (to - from)) - 1) << from };
+                *mask.add(word) &= !bits;
+            }
+        }
+    }
+
     /// Writes text or a blob to row `row`.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
 //! Logical types: what DuckDB passes in, and the few types this extension declares.
 
 use super::sys::*;
+use std::ffi::CString;
 use std::fmt;
 
 /// Width and sign of a SQL integer type.
@@ -201,14 +202,21 @@ pub enum Parameter {
     HugeInt,
     /// UHUGEINT.
     UHugeInt,
-    /// FLOAT[n].
-    FloatArray(usize),
+    /// FLOAT[n][].
+    FloatArrayList(usize),
+    /// BIGINT[].
+    BigIntList,
 }
 
 impl Parameter {
     pub(super) fn logical(self) -> LogicalType {
         let id = match self {
-            Parameter::FloatArray(size) => return Column::FloatArray(size).logical(),
+            Parameter::FloatArrayList(size) => {
+                let child = Column::FloatArray(size).logical();
+                // SAFETY: a plain constructor, which copies its child.
+                return LogicalType(unsafe { duckdb_create_list_type(child.0) });
+            }
+            Parameter::BigIntList => return Column::BigIntList.logical(),
             Parameter::BigInt => DUCKDB_TYPE_DUCKDB_TYPE_BIGINT,
             Parameter::UBigInt => DUCKDB_TYPE_DUCKDB_TYPE_UBIGINT,
             Parameter::HugeInt => DUCKDB_TYPE_DUCKDB_TYPE_HUGEINT,
@@ -245,13 +253,17 @@ pub enum Column {
     FloatList,
     /// FLOAT[n].
     FloatArray(usize),
+    /// BIGINT[].
+    BigIntList,
     /// BIGINT[][].
     BigIntListList,
+    /// A list of structs.
+    StructList(&'static [(&'static str, Column)]),
 }
 
 impl Column {
     pub(super) fn logical(self) -> LogicalType {
-        // SAFETY: plain constructors; a list or array constructor copies its child, which is freed here.
+        // SAFETY: plain constructors; a list, array or struct constructor copies its children, which are freed here.
         unsafe {
             let simple = |id| LogicalType(duckdb_create_logical_type(id));
             match self {
@@ -270,10 +282,20 @@ impl Column {
                     let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_FLOAT);
                     LogicalType(duckdb_create_array_type(child.0, size as idx_t))
                 }
-                Column::BigIntListList => {
-                    let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT);
-                    let inner = LogicalType(duckdb_create_list_type(child.0));
-                    LogicalType(duckdb_create_list_type(inner.0))
+                Column::BigIntList => LogicalType(duckdb_create_list_type(Column::BigInt.logical().0)),
+                Column::BigIntListList => LogicalType(duckdb_create_list_type(Column::BigIntList.logical().0)),
+                Column::StructList(fields) => {
+                    let types: Vec<LogicalType> = fields.iter().map(|(_, column)| column.logical()).collect();
+                    let names: Vec<CString> =
+                        fields.iter().map(|(name, _)| CString::new(*name).unwrap_or_default()).collect();
+                    let mut raw_types: Vec<_> = types.iter().map(|ty| ty.0).collect();
+                    let mut raw_names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+                    let fields = LogicalType(duckdb_create_struct_type(
+                        raw_types.as_mut_ptr(),
+                        raw_names.as_mut_ptr(),
+                        raw_types.len() as idx_t,
+                    ));
+                    LogicalType(duckdb_create_list_type(fields.0))
                 }
             }
         }
@@ -286,7 +308,9 @@ impl Column {
             Column::Integer => 4,
             Column::Boolean => 1,
             Column::Text | Column::Blob => size_of::<duckdb_string_t>(),
-            Column::FloatList | Column::BigIntListList => size_of::<duckdb_list_entry>(),
+            Column::FloatList | Column::BigIntList | Column::BigIntListList | Column::StructList(_) => {
+                size_of::<duckdb_list_entry>()
+            }
             Column::FloatArray(_) => 0,
         }
     }

@@ -13,6 +13,7 @@ mod id_scan;
 mod ids;
 mod keys;
 mod listing;
+mod lists;
 mod macros;
 mod reading;
 mod registry;
@@ -22,6 +23,7 @@ mod scan;
 mod scratch;
 mod settings;
 mod stream;
+mod stretch;
 mod tables;
 mod typed;
 mod verify;
@@ -34,6 +36,7 @@ use crate::ffi::Registrar;
 use listing::Listed;
 pub use settings::apply as apply_settings;
 use stream::Streamed;
+pub use typed::relation_sql;
 
 /// Registers every function in the database that is loading the extension.
 pub fn register(registrar: &Registrar) -> Result<()> {
@@ -49,6 +52,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<typed::Typed<scalars::OfRow>>()?;
     registrar.scalar::<typed::Typed<scalars::OfRows>>()?;
     registrar.scalar::<typed::TypeText>()?;
+    registrar.scalar::<lists::Ids>()?;
+    registrar.scalar::<lists::Tokens>()?;
 
     registrar.table::<fetch::Fetch>()?;
     registrar.table::<scan::Scan>()?;
