@@ -1,4 +1,4 @@
-"""Writes docs/sql.md and docs/functions/: ``make reference``.
+"""Writes docs/sql.md and docs/functions/, and the outputs in docs/cookbook.md: ``make reference``.
 
 A page per function, from the registry (``engram_functions()``), with the types of its result and the output of its
 example as a database over the golden checkpoints gives it. tests/test_reference.py holds the pages against a new run.
@@ -6,22 +6,17 @@ example as a database over the golden checkpoints gives it. tests/test_reference
 
 from __future__ import annotations
 
-import io
-import os
 import sys
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-import engramsql
-from engramsql.export import write
+from examples import DOCS, example_database, output, refreshed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import engramsql
 
-DOCS = Path(__file__).resolve().parent
-GOLDEN = DOCS.parent / "tests" / "golden"
+# Between these two lines of docs/sql.md stands the list of functions.
+BEGIN = "<!-- written by `make reference` -->\n"
+END = "<!-- end -->\n"
 
 # Their output tells of the machine or of the moment: paths, times, what is in memory.
 UNSTABLE = {
@@ -62,37 +57,6 @@ class Function(NamedTuple):
         return f"{self.name.lower().replace(' ', '_')}.md"
 
 
-@contextmanager
-def example_database() -> Iterator[engramsql.Database]:
-    """The database that examples are run on, in a new directory that is the working directory meanwhile.
-
-    ``ple`` and ``engram_l1``, ``engram_l3`` are golden checkpoints, which also lie under ``models``; ``corpus`` is a view
-    of ``ple``, ``docs`` a table of token lists.
-    """
-    before = os.getcwd()
-    with TemporaryDirectory() as directory:
-        os.chdir(directory)
-        try:
-            with _prepared() as database:
-                yield database
-        finally:
-            os.chdir(before)
-
-
-@contextmanager
-def _prepared() -> Iterator[engramsql.Database]:
-    os.mkdir("models")
-    os.symlink(GOLDEN / "ckpt_qwen4_exp_fp8", "models/qwen")
-    os.symlink(GOLDEN / "ckpt_deepseek_v41", "models/deepseek")
-    with engramsql.connect("mydb") as database:
-        database.register("ple", "models/qwen")
-        database.register("engram", "models/deepseek")
-        database.build_view("corpus", "ple", [[17, 4, 256, 17, 4]])
-        database.execute("CREATE TABLE docs (name TEXT, tokens BIGINT[])")
-        database.execute("INSERT INTO docs VALUES ('a', [17, 4, 256]), ('b', [4, 256, 17, 4])")
-        yield database
-
-
 def functions(database: engramsql.Database) -> list[Function]:
     """The registry."""
     rows = database.sql("SELECT name, kind, signature, description, example FROM engram_functions()").fetchall()
@@ -103,11 +67,14 @@ def pages() -> dict[str, str]:
     """File name below docs to text, of all pages."""
     with example_database() as database:
         found = functions(database)
-        return {"sql.md": _index(found)} | {f"functions/{entry.file}": _page(database, entry) for entry in found}
+        written = {"sql.md": _index(found)} | {f"functions/{entry.file}": _page(database, entry) for entry in found}
+    with example_database() as database:
+        written["cookbook.md"] = refreshed(database, (DOCS / "cookbook.md").read_text(encoding="utf-8"))
+    return written
 
 
 def _index(found: list[Function]) -> str:
-    parts = [(DOCS / "sql.head.md").read_text(encoding="utf-8")]
+    parts = []
     for group, title in GROUPS:
         lines = [
             f"| [`{entry.name}`](functions/{entry.file}) | {_first_sentence(entry.description)} |\n"
@@ -115,8 +82,8 @@ def _index(found: list[Function]) -> str:
             if entry.group == group
         ]
         parts.append(f"\n## {title}\n\n| | |\n|---|---|\n{''.join(lines)}")
-    parts.append((DOCS / "sql.tail.md").read_text(encoding="utf-8"))
-    return "".join(parts)
+    before, _, after = (DOCS / "sql.md").read_text(encoding="utf-8").partition(BEGIN)
+    return "".join([before, BEGIN, *parts, "\n", END, after.partition(END)[2]])
 
 
 def _page(database: engramsql.Database, entry: Function) -> str:
@@ -125,31 +92,24 @@ def _page(database: engramsql.Database, entry: Function) -> str:
         database.execute(entry.example)
         parts.append(f"\n## Example\n\n    {entry.example};\n")
         return "".join(parts)
-    relation = database.sql(entry.example)
-    if entry.kind in ("table", "macro"):
+    if entry.group in ("table", "macro"):
         parts.append(_columns(database, entry))
-    output = io.BytesIO()
-    write(relation, "markdown", output)
+    shown = output(database, entry.example)
     parts.append(f"\n## Example\n\n    {entry.example};\n")
     if entry.name not in UNSTABLE:
-        parts.append(f"\n{output.getvalue().decode()}")
+        parts.append(f"\n{shown}")
     return "".join(parts)
 
 
 def _columns(database: engramsql.Database, entry: Function) -> str:
     """Names and types of a table function's columns, as the call in its example has them."""
-    call = entry.example
-    if not call.startswith("CALL "):
-        start = call.index(f"{entry.name}(")
-        depth, end = 0, start
-        for end in range(start, len(call)):
-            depth += {"(": 1, ")": -1}.get(call[end], 0)
-            if depth == 0 and call[end] == ")":
-                break
-        call = f"FROM {call[start : end + 1]}"
-        described = database.sql(f"DESCRIBE {call}").fetchall()
-    else:
-        return ""
+    start = end = entry.example.index(f"{entry.name}(")
+    depth = 0
+    for end in range(start + len(entry.name), len(entry.example)):
+        depth += {"(": 1, ")": -1}.get(entry.example[end], 0)
+        if depth == 0:
+            break
+    described = database.sql(f"DESCRIBE FROM {entry.example[start : end + 1]}").fetchall()
     lines = [f"| `{name}` | {kind} |\n" for name, kind, *_ in described]
     return f"\n## Columns\n\n| | |\n|---|---|\n{''.join(lines)}"
 
