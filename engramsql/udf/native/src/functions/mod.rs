@@ -9,7 +9,9 @@ mod decode;
 mod embeddings;
 mod fetch;
 mod gather;
+mod id_scan;
 mod ids;
+mod keys;
 mod listing;
 mod macros;
 mod reading;
@@ -21,6 +23,7 @@ mod scratch;
 mod settings;
 mod stream;
 mod tables;
+mod typed;
 mod verify;
 mod views;
 mod wanted;
@@ -41,6 +44,11 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<scalars::Vectors<scalars::OfRows>>()?;
     registrar.scalar::<decode::Decode>()?;
     registrar.scalar::<views::Lookup>()?;
+    registrar.scalar::<keys::Key>()?;
+    registrar.scalar::<keys::Head>()?;
+    registrar.scalar::<typed::Typed<scalars::OfRow>>()?;
+    registrar.scalar::<typed::Typed<scalars::OfRows>>()?;
+    registrar.scalar::<typed::TypeText>()?;
 
     registrar.table::<fetch::Fetch>()?;
     registrar.table::<scan::Scan>()?;
@@ -48,6 +56,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<views::Fetch>()?;
     // The macros that allow optional positional arguments call these; a macro cannot call the function it shadows.
     registrar.table_as::<scan::Scan>(macros::SCAN)?;
+    registrar.table::<id_scan::RowIds>()?;
+    registrar.table_as::<id_scan::RowIds>(macros::IDS)?;
     registrar.table_as::<embeddings::Embeddings>(macros::EMBEDDINGS)?;
 
     registrar.table::<Listed<catalog::Tables>>()?;
