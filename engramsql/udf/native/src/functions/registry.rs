@@ -62,8 +62,8 @@ const ENTRIES: &[Entry] = &[
         name: "engram_row_hash",
         kind: "scalar",
         signature: "engram_row_hash(table, rowid) -> HUGEINT",
-        description: "XXH3-128 of the stored bytes of one row, as a signed number: the same wherever the row is stored: rows with equal hashes are equal, but by a chance of 2^-128 a pair. NULL for a NULL id.",
-        example: "SELECT engram_row_hash('ple', rowid) AS hash, count(*) AS copies FROM ple GROUP BY hash ORDER BY copies DESC LIMIT 10",
+        description: "XXH3-128 of the stored bytes of one row, as a signed number, the same wherever the row is stored: rows with equal hashes are equal, but by a chance of 2^-128 a pair. NULL for a NULL id.",
+        example: "SELECT count(*) - count(DISTINCT engram_row_hash('ple', rowid)) AS duplicates FROM ple",
     },
     Entry {
         name: "engram_decode",
@@ -196,7 +196,7 @@ const ENTRIES: &[Entry] = &[
         kind: "table",
         signature: "engram_histogram(table [, first, count]) -> (head, code, low, high, count)",
         description: "How often each value is stored, head by head, from one pass over the rows. Formats with codes of at most 8 bits: the code, and as low and high its value before any scale. Wider ones (code NULL): by sign and power of two, low <= value < high above zero and low < value <= high below; zero, each infinity and NaN have lines of their own, and the line next to zero has the subnormal numbers of float32. What does not occur has no line. In a database file write the optional arguments as first := ..., count := ..., and an interrupt waits for the end.",
-        example: "SELECT code, low, sum(count) FROM engram_histogram('ple') GROUP BY ALL ORDER BY code",
+        example: "SELECT head, code, low, count FROM engram_histogram('ple') ORDER BY count DESC, head, code LIMIT 5",
     },
     Entry {
         name: "engram_functions",
