@@ -7,7 +7,7 @@ use crate::fault;
 use crate::format::{Decoder, ValueFormat};
 use crate::gather::{Bfloat16, Bytes, Output, Vectors, gather};
 use crate::prefetch::Prefetch;
-use crate::read::{PathStats, ReadPlan, Readers, TakeBytes};
+use crate::read::{PathStats, PlannedRead, ReadPlan, Readers, TakeBytes};
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec};
 use crate::view::View;
@@ -245,6 +245,12 @@ impl Table {
     /// Every id is in `0..rows`, or the error names the first that is not.
     pub fn check_ids(&self, ids: &[i64]) -> Result<()> {
         ReadPlan::new(&self.layout, ids).map(drop).map_err(|id| self.out_of_range(id.into()))
+    }
+
+    /// The reads that a fetch of `ids`, as one batch, would take now. Reads no row.
+    pub fn plan(&self, ids: &[i64]) -> Result<Vec<PlannedRead>> {
+        self.check_ids(ids)?;
+        Ok(self.readers.plan(&ReadPlan::proven(&self.layout, ids))?)
     }
 
     /// Row bytes of `ids` in order, duplicates kept: `out.len() == ids.len() * row_bytes()`.

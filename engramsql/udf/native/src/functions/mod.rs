@@ -12,6 +12,7 @@ mod gather;
 mod ids;
 mod listing;
 mod macros;
+mod plan;
 mod reading;
 mod registry;
 mod rowids;
@@ -55,6 +56,7 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Listed<catalog::Orphans>>()?;
     registrar.table::<Listed<catalog::Shards>>()?;
     registrar.table::<Listed<catalog::Heads>>()?;
+    registrar.table::<Listed<plan::Plan>>()?;
     registrar.table::<Listed<reading::Stats>>()?;
     registrar.table::<Listed<reading::Cache>>()?;
     registrar.table::<Listed<reading::Prefetch>>()?;

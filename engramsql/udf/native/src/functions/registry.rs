@@ -129,6 +129,13 @@ const ENTRIES: &[Entry] = &[
         example: "SELECT * FROM engram_heads('ple')",
     },
     Entry {
+        name: "engram_plan",
+        kind: "table",
+        signature: "engram_plan(table, rowids BIGINT[] or BIGINT[][]) -> (path, shard, file, offset, bytes, rows, bytes_used, resident)",
+        description: "What a fetch of these rows would read now, one line per read, as one batch on the path it would take (engram_reader, or chosen by what is in memory); no row is read. bytes come from the file, bytes_used of them are of rows asked for (rows of them, duplicates counted; a row of values and scales is in a read of each): sum(bytes) / sum(bytes_used) is the read amplification. resident: the page cache holds all of it. Path cache: rows that the row cache has, without a file. Path mapped: whole pages, which come from the disk only where they are not resident. SQL functions read 2048 rows at a time, so of a longer list they merge fewer reads.",
+        example: "SELECT path, count(*) AS reads, sum(bytes) / sum(bytes_used) AS amplification FROM engram_plan('ple', rowids_for_seq('ple', [248044, 42])) GROUP BY path",
+    },
+    Entry {
         name: "engram_stats",
         kind: "table",
         signature: "engram_stats() -> (table_name, path, batches, rows, reads, bytes_read, bytes_used, cache_hits, cache_misses, seconds, p50_us, p90_us, p99_us)",

@@ -14,6 +14,7 @@ mod family;
 mod heads;
 mod kernels;
 mod longcat;
+mod ngrams;
 mod numpy_rng;
 mod packed;
 pub mod primes;
@@ -26,6 +27,7 @@ mod tokenizer;
 
 pub use error::SpecError;
 pub use family::{family_of, layers};
+pub use ngrams::Ngrams;
 pub use packed::PackedSequences;
 pub use released::SpecFile;
 pub use sequence::Sequence;
@@ -49,6 +51,13 @@ type Window = [u64; MAX_ORDER as usize];
 trait NgramHash: std::fmt::Debug + Send + Sync {
     /// Row ids of every token: `out.len() == tokens.len() * heads`, token-major, in head order.
     fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]);
+    /// What every token's heads hash, token by token: a head of order k takes the first k ids, or all where there are
+    /// fewer.
+    fn windows(&self, seq: Checked<'_>, take: &mut dyn FnMut(&[u64]));
+    /// Whether those windows begin with the newest id, else with the oldest.
+    fn newest_first(&self) -> bool {
+        true
+    }
 }
 
 /// What a configuration derives for one table.
