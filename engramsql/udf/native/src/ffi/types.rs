@@ -230,6 +230,8 @@ pub enum Column {
     FloatList,
     /// FLOAT[n].
     FloatArray(usize),
+    /// BIGINT[].
+    BigIntList,
     /// BIGINT[][].
     BigIntListList,
 }
@@ -255,6 +257,10 @@ impl Column {
                     let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_FLOAT);
                     LogicalType(duckdb_create_array_type(child.0, size as idx_t))
                 }
+                Column::BigIntList => {
+                    let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT);
+                    LogicalType(duckdb_create_list_type(child.0))
+                }
                 Column::BigIntListList => {
                     let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT);
                     let inner = LogicalType(duckdb_create_list_type(child.0));
@@ -271,7 +277,7 @@ impl Column {
             Column::Integer => 4,
             Column::Boolean => 1,
             Column::Text | Column::Blob => size_of::<duckdb_string_t>(),
-            Column::FloatList | Column::BigIntListList => size_of::<duckdb_list_entry>(),
+            Column::FloatList | Column::BigIntList | Column::BigIntListList => size_of::<duckdb_list_entry>(),
             Column::FloatArray(_) => 0,
         }
     }

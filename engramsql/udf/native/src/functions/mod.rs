@@ -22,6 +22,7 @@ mod scratch;
 mod settings;
 mod stream;
 mod tables;
+mod tokens;
 mod verify;
 mod views;
 mod wanted;
@@ -42,6 +43,7 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<scalars::Vectors<scalars::OfRows>>()?;
     registrar.scalar::<decode::Decode>()?;
     registrar.scalar::<views::Lookup>()?;
+    registrar.scalar::<tokens::Tokens>()?;
 
     registrar.table::<fetch::Fetch>()?;
     registrar.table::<scan::Scan>()?;

@@ -31,6 +31,13 @@ const ENTRIES: &[Entry] = &[
         example: "SELECT rowids_for_seq_with_history('ple', [248044, 1000], [99999, 42])",
     },
     Entry {
+        name: "engram_tokens",
+        kind: "scalar",
+        signature: "engram_tokens(table, text) -> BIGINT[]",
+        description: "Token ids of a text by the tokenizer.json of the table: the one that was declared, that lies beside its files, or that the table had which it was built from. All of the text, without special tokens added; NULL for NULL.",
+        example: "SELECT rowids_for_seq('ple', engram_tokens('ple', 'The capital of France'))",
+    },
+    Entry {
         name: "engram_row",
         kind: "scalar",
         signature: "engram_row(table, rowid) -> BLOB",

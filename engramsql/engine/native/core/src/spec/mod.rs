@@ -22,15 +22,18 @@ mod qwen_ple;
 mod released;
 mod sequence;
 mod splitmix;
+mod text;
 mod token_map;
 mod tokenizer;
 
 pub use error::SpecError;
+pub(crate) use family::takes_token_map;
 pub use family::{family_of, layers};
 pub use ngrams::Ngrams;
 pub use packed::PackedSequences;
 pub use released::SpecFile;
 pub use sequence::Sequence;
+pub use text::TextTokenizer;
 pub use token_map::TokenMap;
 
 use crate::cpu;

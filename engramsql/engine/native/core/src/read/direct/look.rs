@@ -9,7 +9,7 @@ use crate::source::Extent;
 
 /// Runs of pages that rows in maps lie on. They are read as far as they are not in the page cache, whatever lies between
 /// them is not.
-const PAGES: Shape = Shape { merge: 512 << 10, gap: 0, depth: 1, memory: 0 };
+const PAGES: Shape = Shape { merge: 512 << 10, gap: 0, depth: 2, memory: 0 };
 
 /// One read of a batch.
 #[derive(Debug, Clone, Copy)]
