@@ -6,13 +6,16 @@ mod catalog;
 mod changes;
 mod copy;
 mod decode;
+mod distance;
 mod embeddings;
 mod fetch;
 mod gather;
 mod ids;
 mod listing;
 mod macros;
+mod ngrams;
 mod plan;
+mod primes;
 mod reading;
 mod registry;
 mod rowids;
@@ -44,6 +47,9 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<decode::Decode>()?;
     registrar.scalar::<views::Lookup>()?;
     registrar.scalar::<tokens::Tokens>()?;
+    registrar.scalar::<distance::RowDistance>()?;
+    registrar.scalar::<primes::IsPrime>()?;
+    registrar.scalar::<ngrams::OfSequence>()?;
 
     registrar.table::<fetch::Fetch>()?;
     registrar.table::<scan::Scan>()?;
