@@ -194,11 +194,26 @@ pub enum Parameter {
     Double,
     /// BOOLEAN.
     Boolean,
+    /// BIGINT.
+    BigInt,
+    /// UBIGINT.
+    UBigInt,
+    /// HUGEINT.
+    HugeInt,
+    /// UHUGEINT.
+    UHugeInt,
+    /// FLOAT[n].
+    FloatArray(usize),
 }
 
 impl Parameter {
     pub(super) fn logical(self) -> LogicalType {
         let id = match self {
+            Parameter::FloatArray(size) => return Column::FloatArray(size).logical(),
+            Parameter::BigInt => DUCKDB_TYPE_DUCKDB_TYPE_BIGINT,
+            Parameter::UBigInt => DUCKDB_TYPE_DUCKDB_TYPE_UBIGINT,
+            Parameter::HugeInt => DUCKDB_TYPE_DUCKDB_TYPE_HUGEINT,
+            Parameter::UHugeInt => DUCKDB_TYPE_DUCKDB_TYPE_UHUGEINT,
             Parameter::Any => DUCKDB_TYPE_DUCKDB_TYPE_ANY,
             Parameter::Text => DUCKDB_TYPE_DUCKDB_TYPE_VARCHAR,
             Parameter::Blob => DUCKDB_TYPE_DUCKDB_TYPE_BLOB,

@@ -44,7 +44,7 @@ impl Scalar for RowDistance {
 
     fn overloads() -> Vec<Overload> {
         let parameters = &[Parameter::Text, Parameter::Text, Parameter::Any];
-        vec![Overload { parameters, result: Column::Struct(FIELDS) }]
+        vec![Overload { parameters: parameters.into(), result: Column::Struct(FIELDS) }]
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<Bound> {

@@ -9,6 +9,8 @@ use crate::ffi::Registrar;
 
 /// Name under which the macro `engram_scan` calls the native function.
 pub const SCAN: &str = "_engram_scan";
+/// Name under which the macro `_engram_ids` calls the native function.
+pub const IDS: &str = "_engram_ids_native";
 /// Name under which the macro `engram_embeddings` calls the native function.
 pub const EMBEDDINGS: &str = "_engram_embeddings";
 
@@ -27,6 +29,8 @@ const DEFAULT_IS_IN_MEMORY: &str = "SELECT 1 FROM duckdb_databases() \
 const MACROS: &[&str] = &[
     "CREATE OR REPLACE MACRO main.engram_scan(\"table\", first := NULL, count := NULL) AS TABLE \
      (FROM _engram_scan(\"table\", first := first, count := count))",
+    "CREATE OR REPLACE MACRO main._engram_ids(\"table\") AS TABLE (FROM _engram_ids_native(\"table\")), \
+     (\"table\", low, high) AS TABLE (FROM _engram_ids_native(\"table\", low := low, high := high))",
     "CREATE OR REPLACE MACRO main.engram_embeddings(\"table\", tokens, history := NULL) AS TABLE \
      (FROM _engram_embeddings(\"table\", tokens, history := history))",
     "CREATE OR REPLACE MACRO main.engram_warm(\"table\", budget := NULL) AS TABLE \

@@ -10,7 +10,9 @@ mod distance;
 mod embeddings;
 mod fetch;
 mod gather;
+mod id_scan;
 mod ids;
+mod keys;
 mod listing;
 mod macros;
 mod ngrams;
@@ -26,6 +28,7 @@ mod settings;
 mod stream;
 mod tables;
 mod tokens;
+mod typed;
 mod verify;
 mod views;
 mod wanted;
@@ -50,6 +53,11 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<distance::RowDistance>()?;
     registrar.scalar::<primes::IsPrime>()?;
     registrar.scalar::<ngrams::OfSequence>()?;
+    registrar.scalar::<keys::Key>()?;
+    registrar.scalar::<keys::Head>()?;
+    registrar.scalar::<typed::Typed<scalars::OfRow>>()?;
+    registrar.scalar::<typed::Typed<scalars::OfRows>>()?;
+    registrar.scalar::<typed::TypeText>()?;
 
     registrar.table::<fetch::Fetch>()?;
     registrar.table::<scan::Scan>()?;
@@ -57,6 +65,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<views::Fetch>()?;
     // The macros that allow optional positional arguments call these; a macro cannot call the function it shadows.
     registrar.table_as::<scan::Scan>(macros::SCAN)?;
+    registrar.table::<id_scan::RowIds>()?;
+    registrar.table_as::<id_scan::RowIds>(macros::IDS)?;
     registrar.table_as::<embeddings::Embeddings>(macros::EMBEDDINGS)?;
 
     registrar.table::<Listed<catalog::Tables>>()?;

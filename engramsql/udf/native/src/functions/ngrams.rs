@@ -42,7 +42,7 @@ impl Scalar for OfSequence {
 
     fn overloads() -> Vec<Overload> {
         let parameters = &[Parameter::Text, Parameter::Any, Parameter::Any];
-        vec![Overload { parameters, result: Column::StructList(FIELDS) }]
+        vec![Overload { parameters: parameters.into(), result: Column::StructList(FIELDS) }]
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {

@@ -16,7 +16,7 @@ impl Scalar for IsPrime {
     type Local = Vec<i64>;
 
     fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: &[Parameter::Any], result: Column::Boolean }]
+        vec![Overload { parameters: (&[Parameter::Any]).into(), result: Column::Boolean }]
     }
 
     fn bind(_session: &Arc<Session>, _arguments: &ScalarArguments<'_>) -> Result<()> {

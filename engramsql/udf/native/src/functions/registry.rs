@@ -59,6 +59,13 @@ const ENTRIES: &[Entry] = &[
         example: "SELECT len(engram_e_t('ple', rowids_for_seq('ple', [17])[1])) AS floats",
     },
     Entry {
+        name: "engram_head",
+        kind: "scalar",
+        signature: "engram_head(table, rowid) -> INTEGER",
+        description: "The head whose rows the id is among; NULL where no head reaches and for a NULL id. No row is read.",
+        example: "SELECT engram_head('ple', 7)",
+    },
+    Entry {
         name: "engram_decode",
         kind: "scalar",
         signature: "engram_decode(blob, format [, scale]) -> FLOAT[]",

@@ -78,7 +78,10 @@ impl<F: Form> Scalar for Sequences<F> {
     type Local = Local;
 
     fn overloads() -> Vec<Overload> {
-        F::SIGNATURES.iter().map(|parameters| Overload { parameters, result: Column::BigIntListList }).collect()
+        F::SIGNATURES
+            .iter()
+            .map(|&parameters| Overload { parameters: parameters.into(), result: Column::BigIntListList })
+            .collect()
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<Bound> {

@@ -21,7 +21,7 @@ impl Scalar for Tokens {
     type Local = Local;
 
     fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: &[Parameter::Text, Parameter::Text], result: Column::BigIntList }]
+        vec![Overload { parameters: (&[Parameter::Text, Parameter::Text]).into(), result: Column::BigIntList }]
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
