@@ -138,6 +138,30 @@ impl<'a> OutVector<'a> {
         }
     }
 
+    /// The elements of a BIGINT[] vector, sized to `total`; rows point into them through [`ListEntry`]s.
+    ///
+    /// # Panics
+    /// If it is not one.
+    pub fn integer_elements(&mut self, total: usize) -> Result<&mut [i64]> {
+        assert!(self.ty == Column::BigIntList, "list of {:?}", self.ty);
+        // SAFETY: a live list vector; its child holds `total` integers once reserved.
+        unsafe {
+            let child = resize(self.raw, total)?;
+            Ok(slice_mut(duckdb_vector_get_data(child), total))
+        }
+    }
+
+    /// The elements of a STRUCT[] vector, sized to `total`; rows point into them through [`ListEntry`]s.
+    ///
+    /// # Panics
+    /// If it is not one.
+    pub fn struct_elements(&mut self, total: usize) -> Result<OutVector<'_>> {
+        let Column::StructList(fields) = self.ty else { panic!("structs written to {:?}", self.ty) };
+        // SAFETY: a live list vector; its child is a struct vector with room for `total` rows once reserved, borrowed
+        // from self.
+        unsafe { Ok(OutVector::new(resize(self.raw, total)?, Column::Struct(fields), total)) }
+    }
+
     /// The inner lists and the integers of a BIGINT[][] vector, sized to `lists` and `total`.
     ///
     /// # Panics
