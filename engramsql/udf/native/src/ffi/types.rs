@@ -239,8 +239,12 @@ pub enum Column {
     BigInt,
     /// INTEGER.
     Integer,
+    /// FLOAT.
+    Float,
     /// DOUBLE.
     Double,
+    /// HUGEINT.
+    HugeInt,
     /// BOOLEAN.
     Boolean,
     /// TIMESTAMP, microseconds since the Unix epoch.
@@ -257,19 +261,24 @@ pub enum Column {
     BigIntList,
     /// BIGINT[][].
     BigIntListList,
-    /// A list of structs.
+    /// STRUCT(...): names and types of its fields.
+    Struct(&'static [(&'static str, Column)]),
+    /// STRUCT(...)[].
     StructList(&'static [(&'static str, Column)]),
 }
 
 impl Column {
     pub(super) fn logical(self) -> LogicalType {
-        // SAFETY: plain constructors; a list, array or struct constructor copies its children, which are freed here.
+        // SAFETY: plain constructors; a list, array or struct constructor copies its children (and names), which are
+        // freed here.
         unsafe {
             let simple = |id| LogicalType(duckdb_create_logical_type(id));
             match self {
                 Column::BigInt => simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT),
                 Column::Integer => simple(DUCKDB_TYPE_DUCKDB_TYPE_INTEGER),
+                Column::Float => simple(DUCKDB_TYPE_DUCKDB_TYPE_FLOAT),
                 Column::Double => simple(DUCKDB_TYPE_DUCKDB_TYPE_DOUBLE),
+                Column::HugeInt => simple(DUCKDB_TYPE_DUCKDB_TYPE_HUGEINT),
                 Column::Boolean => simple(DUCKDB_TYPE_DUCKDB_TYPE_BOOLEAN),
                 Column::Timestamp => simple(DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP),
                 Column::Text => simple(DUCKDB_TYPE_DUCKDB_TYPE_VARCHAR),
@@ -282,20 +291,30 @@ impl Column {
                     let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_FLOAT);
                     LogicalType(duckdb_create_array_type(child.0, size as idx_t))
                 }
-                Column::BigIntList => LogicalType(duckdb_create_list_type(Column::BigInt.logical().0)),
-                Column::BigIntListList => LogicalType(duckdb_create_list_type(Column::BigIntList.logical().0)),
+                Column::BigIntList => {
+                    let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT);
+                    LogicalType(duckdb_create_list_type(child.0))
+                }
+                Column::BigIntListList => {
+                    let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT);
+                    let inner = LogicalType(duckdb_create_list_type(child.0));
+                    LogicalType(duckdb_create_list_type(inner.0))
+                }
                 Column::StructList(fields) => {
+                    let child = Column::Struct(fields).logical();
+                    LogicalType(duckdb_create_list_type(child.0))
+                }
+                Column::Struct(fields) => {
                     let types: Vec<LogicalType> = fields.iter().map(|(_, column)| column.logical()).collect();
                     let names: Vec<CString> =
                         fields.iter().map(|(name, _)| CString::new(*name).unwrap_or_default()).collect();
-                    let mut raw_types: Vec<_> = types.iter().map(|ty| ty.0).collect();
-                    let mut raw_names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
-                    let fields = LogicalType(duckdb_create_struct_type(
-                        raw_types.as_mut_ptr(),
-                        raw_names.as_mut_ptr(),
-                        raw_types.len() as idx_t,
-                    ));
-                    LogicalType(duckdb_create_list_type(fields.0))
+                    let mut types: Vec<_> = types.iter().map(|ty| ty.0).collect();
+                    let mut names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+                    LogicalType(duckdb_create_struct_type(
+                        types.as_mut_ptr(),
+                        names.as_mut_ptr(),
+                        fields.len() as idx_t,
+                    ))
                 }
             }
         }
@@ -305,13 +324,14 @@ impl Column {
     pub(super) fn width(self) -> usize {
         match self {
             Column::BigInt | Column::Timestamp | Column::Double => 8,
-            Column::Integer => 4,
+            Column::Integer | Column::Float => 4,
+            Column::HugeInt => size_of::<duckdb_hugeint>(),
             Column::Boolean => 1,
             Column::Text | Column::Blob => size_of::<duckdb_string_t>(),
             Column::FloatList | Column::BigIntList | Column::BigIntListList | Column::StructList(_) => {
                 size_of::<duckdb_list_entry>()
             }
-            Column::FloatArray(_) => 0,
+            Column::FloatArray(_) | Column::Struct(_) => 0,
         }
     }
 }

@@ -62,21 +62,22 @@ impl Scalar for Ids {
         let (names, lists) = (input.column(0)?, input.column(1)?);
         let nested = local.read(session, bound, &names, &lists)?;
         let rows = input.len();
-        let mut fields = output.structs(local.ids.len())?;
-        let [ord, token, rowid] = fields.as_mut_slice() else {
-            return Err(Error::argument("DuckDB lost the result's fields"));
-        };
-        let ords = ord.values::<i64>(local.ids.len());
+        let total = local.ids.len();
+        let mut places = output.struct_elements(total)?;
+        let mut ord = places.field(0);
+        let ords = ord.values::<i64>(total);
         for (_, _, range) in &local.lists {
             ords[range.clone()].iter_mut().zip(0..).for_each(|(slot, place)| *slot = place);
         }
+        let mut token = places.field(1);
         if nested {
-            token.values::<i64>(local.ids.len()).copy_from_slice(&local.tokens);
+            token.values::<i64>(total).copy_from_slice(&local.tokens);
         } else {
-            token.set_nulls(0..local.ids.len());
+            token.set_nulls(0..total);
         }
-        rowid.values::<i64>(local.ids.len()).copy_from_slice(&local.ids);
-        local.nulls.iter().for_each(|&row| rowid.set_nulls(row..row + 1));
+        let mut rowid = places.field(2);
+        rowid.values::<i64>(total).copy_from_slice(&local.ids);
+        local.nulls.iter().for_each(|&row| rowid.set_null(row));
         entries(output, rows, local.lists.iter().map(|(row, _, range)| (*row, range.clone())));
         Ok(())
     }
@@ -251,19 +252,20 @@ impl Scalar for Tokens {
             found.push((row, first..tokens.len(), start..rowids.len()));
         }
 
-        let mut fields = output.structs(tokens.len())?;
-        let [place, token_id, ids] = fields.as_mut_slice() else {
-            return Err(Error::argument("DuckDB lost the result's fields"));
-        };
-        token_id.values::<i64>(tokens.len()).copy_from_slice(&tokens);
-        ids.integers(rowids.len())?.copy_from_slice(&rowids);
+        let mut structs = output.struct_elements(tokens.len())?;
+        let mut place = structs.field(0);
         let places = place.values::<i64>(tokens.len());
-        let entries_of = ids.values::<ListEntry>(tokens.len());
+        for (_, range, _) in &found {
+            places[range.clone()].iter_mut().zip(0..).for_each(|(slot, place)| *slot = place);
+        }
+        structs.field(1).values::<i64>(tokens.len()).copy_from_slice(&tokens);
+        let mut ids = structs.field(2);
+        ids.integer_elements(rowids.len())?.copy_from_slice(&rowids);
+        let lists = ids.values::<ListEntry>(tokens.len());
         for (_, range, rowids) in &found {
             let heads = rowids.len().checked_div(range.len()).unwrap_or(0);
-            for (nth, token) in range.clone().enumerate() {
-                places[token] = nth as i64;
-                entries_of[token] = ListEntry { offset: (rowids.start + nth * heads) as u64, length: heads as u64 };
+            for (token, offset) in range.clone().zip((rowids.start..).step_by(heads.max(1))) {
+                lists[token] = ListEntry { offset: offset as u64, length: heads as u64 };
             }
         }
         entries(output, rows, found.into_iter().map(|(row, range, _)| (row, range)));
