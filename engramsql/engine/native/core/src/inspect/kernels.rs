@@ -154,7 +154,6 @@ impl Running {
     }
 }
 
-#[expect(clippy::needless_range_loop, reason = "lanes of several arrays")]
 #[inline(always)]
 fn add(values: &[[f32; LANES]], all: &mut Running, squares: &mut [f64; LANES]) {
     let (mut sum, mut min, mut max, mut zeros, mut square) = (all.sum, all.min, all.max, all.zeros, *squares);
