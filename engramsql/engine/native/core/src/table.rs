@@ -7,7 +7,7 @@ use crate::fault;
 use crate::format::{Decoder, ValueFormat};
 use crate::gather::{Bfloat16, Bytes, Output, Vectors, gather};
 use crate::prefetch::Prefetch;
-use crate::read::{PathStats, PlannedRead, ReadPlan, Readers, TakeBytes};
+use crate::read::{PathStats, PlannedRead, ReadPlan, Readers, RowSink, TakeBytes};
 use crate::source::{Layout, SourceKind, SourceTable};
 use crate::spec::{Sequence, Spec, TextTokenizer};
 use crate::view::View;
@@ -264,6 +264,11 @@ impl Table {
             .collect()
     }
 
+    /// Number of heads; 0 without a spec.
+    pub(crate) fn heads_count(&self) -> usize {
+        self.spec.as_ref().map_or(0, Spec::heads)
+    }
+
     /// Head of a row id, or `None` for rows that no head reaches (padding) and tables without a spec.
     pub fn head_of(&self, rowid: u64) -> Option<u32> {
         let spec = self.spec.as_ref()?;
@@ -324,6 +329,20 @@ impl Table {
         let count = out.len() / width;
         check_output("bytes", count * width, out.len())?;
         self.scan(first, count, Bytes { width, out })
+    }
+
+    /// Hands rows `rows` to `sink`, for scans: rows pass the row cache by. `ids` is memory that is used again.
+    pub(crate) fn scan_rows(
+        &self,
+        rows: std::ops::Range<u64>,
+        ids: &mut Vec<i64>,
+        sink: &mut dyn RowSink,
+    ) -> Result<()> {
+        fault::point("gather");
+        ids.clear();
+        ids.extend(rows.map(|id| id as i64));
+        self.check_ids(ids)?;
+        Ok(self.readers.scan(&ReadPlan::proven(&self.layout, ids), sink)?)
     }
 
     /// Decoded rows from row `first` on, as many as `out` holds, for scans: rows pass the row cache by.
@@ -460,6 +479,19 @@ impl Table {
         fault::point("gather");
         self.check_ids(ids)?;
         Ok(gather(&self.readers, &self.layout, ids, 1, output)?)
+    }
+
+    /// The same; consecutive rows, which a scan asks for, pass the row cache by and are read ahead.
+    pub(crate) fn read_into(&self, ids: &[i64], output: impl Output) -> Result<()> {
+        /// Rows of which a scan asks for more at once.
+        const FEW: usize = 256;
+        let consecutive = ids.len() >= FEW && ids.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        let Some(first) = ids.first().and_then(|&id| u64::try_from(id).ok()).filter(|_| consecutive) else {
+            return self.gather(ids, output);
+        };
+        self.check_ids(ids)?;
+        self.announce(first..first + ids.len() as u64);
+        self.scan(first, ids.len(), output)
     }
 
     /// Reads `count` rows from `first` on into `output`.

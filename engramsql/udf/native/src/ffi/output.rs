@@ -16,7 +16,7 @@ mod sealed {
     impl Plain for f32 {}
     impl Plain for f64 {}
     impl Plain for super::ListEntry {}
-    impl Plain for super::UHugeInt {}
+    impl Plain for super::HugeInt {}
 }
 use sealed::Plain;
 
@@ -30,17 +30,17 @@ pub struct ListEntry {
     pub length: u64,
 }
 
-/// An UHUGEINT as it lies in a vector.
+/// A HUGEINT as it lies in a vector.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct UHugeInt {
+pub struct HugeInt {
     lower: u64,
-    upper: u64,
+    upper: i64,
 }
 
-impl From<u128> for UHugeInt {
-    fn from(value: u128) -> UHugeInt {
-        UHugeInt { lower: value as u64, upper: (value >> 64) as u64 }
+impl From<i128> for HugeInt {
+    fn from(value: i128) -> HugeInt {
+        HugeInt { lower: value as u64, upper: (value >> 64) as i64 }
     }
 }
 

@@ -236,8 +236,8 @@ pub enum Column {
     Float,
     /// DOUBLE.
     Double,
-    /// UHUGEINT.
-    UHugeInt,
+    /// HUGEINT.
+    HugeInt,
     /// BOOLEAN.
     Boolean,
     /// TIMESTAMP, microseconds since the Unix epoch.
@@ -271,7 +271,7 @@ impl Column {
                 Column::Integer => simple(DUCKDB_TYPE_DUCKDB_TYPE_INTEGER),
                 Column::Float => simple(DUCKDB_TYPE_DUCKDB_TYPE_FLOAT),
                 Column::Double => simple(DUCKDB_TYPE_DUCKDB_TYPE_DOUBLE),
-                Column::UHugeInt => simple(DUCKDB_TYPE_DUCKDB_TYPE_UHUGEINT),
+                Column::HugeInt => simple(DUCKDB_TYPE_DUCKDB_TYPE_HUGEINT),
                 Column::Boolean => simple(DUCKDB_TYPE_DUCKDB_TYPE_BOOLEAN),
                 Column::Timestamp => simple(DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP),
                 Column::Text => simple(DUCKDB_TYPE_DUCKDB_TYPE_VARCHAR),
@@ -318,7 +318,7 @@ impl Column {
         match self {
             Column::BigInt | Column::Timestamp | Column::Double => 8,
             Column::Integer | Column::Float => 4,
-            Column::UHugeInt => size_of::<duckdb_uhugeint>(),
+            Column::HugeInt => size_of::<duckdb_hugeint>(),
             Column::Boolean => 1,
             Column::Text | Column::Blob => size_of::<duckdb_string_t>(),
             Column::FloatList | Column::BigIntList | Column::BigIntListList | Column::StructList(_) => {

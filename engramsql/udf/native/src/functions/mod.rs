@@ -13,6 +13,8 @@ mod fetch;
 mod gather;
 mod id_scan;
 mod ids;
+mod inspect;
+mod inspect_rows;
 mod keys;
 mod listing;
 mod macros;
@@ -49,6 +51,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<scalars::Vectors<scalars::OfRow>>()?;
     registrar.scalar::<scalars::Vectors<scalars::OfRows>>()?;
     registrar.scalar::<decode::Decode>()?;
+    registrar.scalar::<inspect_rows::RowStatistics>()?;
+    registrar.scalar::<inspect_rows::RowHash>()?;
     registrar.scalar::<views::Lookup>()?;
     registrar.scalar::<tokens::Tokens>()?;
     registrar.scalar::<distance::RowDistance>()?;
@@ -93,6 +97,10 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Streamed<verify::Diff, false>>()?;
     registrar.table_as::<Streamed<verify::Verify, true>>(macros::VERIFY)?;
     registrar.table_as::<Streamed<verify::Diff, true>>(macros::DIFF)?;
+    registrar.table::<Streamed<inspect::Profile, false>>()?;
+    registrar.table::<Streamed<inspect::Histogram, false>>()?;
+    registrar.table_as::<Streamed<inspect::Profile, true>>(macros::PROFILE)?;
+    registrar.table_as::<Streamed<inspect::Histogram, true>>(macros::HISTOGRAM)?;
     registrar.copy::<copy::Engram>()?;
 
     settings::SETTINGS.iter().try_for_each(|setting| registrar.setting(setting))?;

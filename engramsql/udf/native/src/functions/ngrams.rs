@@ -10,12 +10,8 @@ use engram_engine::spec::{Ngrams, Sequence};
 use std::sync::Arc;
 
 /// Fields of one n-gram.
-const FIELDS: &[(&str, Column)] = &[
-    ("token", Column::BigInt),
-    ("head", Column::Integer),
-    ("rowid", Column::BigInt),
-    ("ngram", Column::BigIntList),
-];
+const FIELDS: &[(&str, Column)] =
+    &[("token", Column::BigInt), ("head", Column::Integer), ("rowid", Column::BigInt), ("ngram", Column::BigIntList)];
 
 /// The function. A history that is NULL is none.
 pub struct OfSequence;

@@ -10,7 +10,8 @@ use engram_engine::catalog::Session;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-const TABLE_AND_IDS: &[Parameter] = &[Parameter::Text, Parameter::Any];
+/// Parameters of functions of rows by id.
+pub const TABLE_AND_IDS: &[Parameter] = &[Parameter::Text, Parameter::Any];
 
 /// `engram_row(table, rowid)`.
 pub struct Row;
@@ -120,7 +121,8 @@ impl<F: Decoded> Scalar for Vectors<F> {
     }
 }
 
-fn needs_format(session: &Session, bound: &TableArgument) -> Result<()> {
+/// An error if the table, where it is known when a statement is prepared, has no value format.
+pub fn needs_format(session: &Session, bound: &TableArgument) -> Result<()> {
     if let TableArgument::Constant(name) = bound {
         session.table(name)?.require_dim()?;
     }

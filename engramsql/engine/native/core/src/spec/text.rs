@@ -24,11 +24,8 @@ impl TextTokenizer {
     /// A file that is missing or no tokenizer.
     pub fn shared(path: &Path) -> Result<Arc<TextTokenizer>, SpecError> {
         static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
-        let stamp = FileStamp::of(path).map_err(|source| SpecError::Io {
-            action: "read",
-            path: path.to_owned(),
-            source,
-        })?;
+        let stamp =
+            FileStamp::of(path).map_err(|source| SpecError::Io { action: "read", path: path.to_owned(), source })?;
         // Held while reading: a second table of the same file waits for the first instead of reading it too.
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();

@@ -56,7 +56,14 @@ impl Readers {
         if cached > 0 {
             let bytes_used = cached * plan.layout().row_bytes() as u64;
             let resident = Some(true);
-            reads.push(PlannedRead { path: CodePath::Cache, place: None, bytes: 0, rows: cached, bytes_used, resident });
+            reads.push(PlannedRead {
+                path: CodePath::Cache,
+                place: None,
+                bytes: 0,
+                rows: cached,
+                bytes_used,
+                resident,
+            });
         }
         if !missing.is_empty() {
             let ids: Vec<i64> = missing.iter().map(|&position| plan.ids()[position]).collect();

@@ -141,9 +141,8 @@ fn spec(
         return Err(contradiction(path, "layer", &declared.to_string(), &layer.to_string()));
     }
     // Of a family that hashes token ids as they are, the tokenizer is there for text only.
-    let declared_map = |family: &str| {
-        options.tokenizer.as_deref().filter(|_| takes_token_map(family)).map(token_maps).transpose()
-    };
+    let declared_map =
+        |family: &str| options.tokenizer.as_deref().filter(|_| takes_token_map(family)).map(token_maps).transpose();
     let Some(spec) = described.and_then(|described| described.spec.clone()) else {
         let Some(name) = &options.spec else { return Ok(None) };
         let file = spec_file(name)?;
