@@ -50,9 +50,8 @@ paths: $(VENV)/test-tools dist/built ## The whole suite once per reader and once
 docs: ## Build the Rust documentation, warnings as errors
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
 
-reference: $(VENV)/installed ## Write docs/sql.md anew after a change of the SQL functions
-	$(BIN)/python -m engramsql.udf.reference > docs/sql.md.new
-	mv docs/sql.md.new docs/sql.md
+reference: $(VENV)/installed ## Write docs/sql.md and docs/functions anew after a change of the SQL functions
+	$(BIN)/python docs/reference.py
 
 bench: $(VENV)/installed ## Measure on this machine
 	mkdir -p build/benchmarks

@@ -1,0 +1,74 @@
+"""The database that examples in docs/ are run on, and their output as the pages show it."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import engramsql
+from engramsql.export import write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOCS = Path(__file__).resolve().parent
+GOLDEN = DOCS.parent / "tests" / "golden"
+
+# A block of SQL and the table below it, if there is one.
+_BLOCK = re.compile(r"^```sql\n(?P<sql>.*?)^```\n(?P<table>\n(?:^\|.*\n)+)?", re.MULTILINE | re.DOTALL)
+
+
+@contextmanager
+def example_database() -> Iterator[engramsql.Database]:
+    """The database that examples are run on, in a new directory that is the working directory meanwhile.
+
+    ``ple`` and ``engram_l1``, ``engram_l3`` are golden checkpoints, which also lie under ``models``; ``corpus`` is a
+    view of ``ple``, ``docs`` a table of token lists.
+    """
+    before = os.getcwd()
+    with TemporaryDirectory() as directory:
+        os.chdir(directory)
+        try:
+            with _prepared() as database:
+                yield database
+        finally:
+            os.chdir(before)
+
+
+@contextmanager
+def _prepared() -> Iterator[engramsql.Database]:
+    os.mkdir("models")
+    os.symlink(GOLDEN / "ckpt_qwen4_exp_fp8", "models/qwen")
+    os.symlink(GOLDEN / "ckpt_deepseek_v41", "models/deepseek")
+    with engramsql.connect("mydb") as database:
+        database.register("ple", "models/qwen")
+        database.register("engram", "models/deepseek")
+        database.build_view("corpus", "ple", [[17, 4, 256, 17, 4]])
+        database.execute("CREATE TABLE docs (name TEXT, tokens BIGINT[])")
+        database.execute("INSERT INTO docs VALUES ('a', [17, 4, 256]), ('b', [4, 256, 17, 4])")
+        yield database
+
+
+def output(database: engramsql.Database, sql: str) -> str:
+    """The result of a query, as a Markdown table."""
+    text = io.BytesIO()
+    write(database.sql(sql), "markdown", text)
+    return text.getvalue().decode()
+
+
+def refreshed(database: engramsql.Database, page: str) -> str:
+    """A page whose blocks of SQL are followed by what they give now; a statement without rows stands alone."""
+
+    def block(match: re.Match[str]) -> str:
+        found = f"```sql\n{match['sql']}```\n"
+        if match["table"] is None:
+            database.execute(match["sql"])
+            return found
+        return f"{found}\n{output(database, match['sql'])}"
+
+    return _BLOCK.sub(block, page)
