@@ -21,7 +21,7 @@ __all__ = ["KEYS", "REGISTERED", "SCAN", "VIEWS", "Column", "Relation", "World",
 
 
 # As a database of ours has it: Python variables are looked for in all frames of the call stack.
-SCAN = {"python_scan_all_frames": "true"}
+SCAN: dict[str, str | bool | int | float | list[str]] = {"python_scan_all_frames": "true"}
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,9 @@ def worlds() -> Iterator[World]:
                 connection.unregister("copy")
                 if inner != name:
                     connection.execute(f"CREATE VIEW {identifier(name)} AS FROM {identifier(inner)}")
-        for connection in (tables, views, ours):
-            connection.execute((Path(__file__).parent / "world.sql").read_text())
+            connection.execute((Path(__file__).parent / "judge.sql").read_text())
+        for side in (tables, views, ours):
+            side.execute((Path(__file__).parent / "world.sql").read_text())
         for name, select in _KEPT.items():
             ours.create_view(name, select)
             for connection in (tables, views):
