@@ -70,7 +70,7 @@ def fetched(client: str, command: list[str], directory: Path) -> None:
         command, cwd=directory, env=go_environment(), capture_output=True, text=True, timeout=600, check=False
     )
     if done.returncode:
-        said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
         # npm and Maven begin with what is wrong, Go ends with it.
         wrong = [line for line in said if "error" in line.lower()] or said[-1:] or ["it said nothing"]
         unavailable(client, f"`{' '.join([Path(command[0]).name, *command[1:]])}` failed: {wrong[0]}")
@@ -91,7 +91,7 @@ def node_modules() -> Path:
 def java_path() -> str:
     """The class path with the JDBC driver."""
     mvn = tool("java", "mvn")
-    command = [mvn, "--quiet", "--batch-mode", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
+    command = [mvn, "--quiet", "--batch-mode", "-Dstyle.color=never", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
     return str(installed("java", ["pom.xml"], lambda d: fetched("java", command, d)) / "lib" / "*")
 
 
