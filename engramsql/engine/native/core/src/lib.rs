@@ -16,6 +16,7 @@ pub mod error;
 pub mod fault;
 pub mod format;
 mod gather;
+pub mod inspect;
 mod prefetch;
 pub mod probe;
 mod process;

@@ -16,6 +16,7 @@ mod sealed {
     impl Plain for f32 {}
     impl Plain for f64 {}
     impl Plain for super::ListEntry {}
+    impl Plain for super::HugeInt {}
 }
 use sealed::Plain;
 
@@ -27,6 +28,20 @@ pub struct ListEntry {
     pub offset: u64,
     /// Number of elements.
     pub length: u64,
+}
+
+/// A HUGEINT as it lies in a vector.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct HugeInt {
+    lower: u64,
+    upper: i64,
+}
+
+impl From<i128> for HugeInt {
+    fn from(value: i128) -> HugeInt {
+        HugeInt { lower: value as u64, upper: (value >> 64) as i64 }
+    }
 }
 
 /// One output vector of known type.
@@ -64,6 +79,21 @@ impl<'a> OutVector<'a> {
                 }
             }
         }
+        if let Column::Struct(fields) = self.ty {
+            // A field that is taken out of a struct is looked at alone.
+            (0..fields.len()).for_each(|field| self.field(field).set_null(row));
+        }
+    }
+
+    /// The vector of field `index` of a STRUCT.
+    ///
+    /// # Panics
+    /// If it is not one, or has no such field.
+    pub fn field(&mut self, index: usize) -> OutVector<'_> {
+        let Column::Struct(fields) = self.ty else { panic!("a field of {:?}", self.ty) };
+        // SAFETY: a live struct vector with the declared fields, each with as many rows as the struct; borrowed from self,
+        // so used by nobody else.
+        unsafe { OutVector::new(duckdb_struct_vector_get_child(self.raw, index as idx_t), fields[index].1, self.len) }
     }
 
     /// The first `len` values.
@@ -106,6 +136,30 @@ impl<'a> OutVector<'a> {
             let child = resize(self.raw, total)?;
             Ok(slice_mut(duckdb_vector_get_data(child), total))
         }
+    }
+
+    /// The elements of a BIGINT[] vector, sized to `total`; rows point into them through [`ListEntry`]s.
+    ///
+    /// # Panics
+    /// If it is not one.
+    pub fn integer_elements(&mut self, total: usize) -> Result<&mut [i64]> {
+        assert!(self.ty == Column::BigIntList, "list of {:?}", self.ty);
+        // SAFETY: a live list vector; its child holds `total` integers once reserved.
+        unsafe {
+            let child = resize(self.raw, total)?;
+            Ok(slice_mut(duckdb_vector_get_data(child), total))
+        }
+    }
+
+    /// The elements of a STRUCT[] vector, sized to `total`; rows point into them through [`ListEntry`]s.
+    ///
+    /// # Panics
+    /// If it is not one.
+    pub fn struct_elements(&mut self, total: usize) -> Result<OutVector<'_>> {
+        let Column::StructList(fields) = self.ty else { panic!("structs written to {:?}", self.ty) };
+        // SAFETY: a live list vector; its child is a struct vector with room for `total` rows once reserved, borrowed
+        // from self.
+        unsafe { Ok(OutVector::new(resize(self.raw, total)?, Column::Struct(fields), total)) }
     }
 
     /// The inner lists and the integers of a BIGINT[][] vector, sized to `lists` and `total`.

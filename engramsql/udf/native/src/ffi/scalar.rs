@@ -10,6 +10,7 @@ use super::value::{self, Value};
 use crate::error::{Error, Result};
 use engram_engine::catalog::Session;
 use engram_engine::fault;
+use std::borrow::Cow;
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Overload {
     /// Parameter types, in order.
-    pub parameters: &'static [Parameter],
+    pub parameters: Cow<'static, [Parameter]>,
     /// Result type.
     pub result: Column,
 }
@@ -52,6 +53,7 @@ pub trait Scalar: 'static {
 pub struct ScalarArguments<'a> {
     info: duckdb_bind_info,
     context: duckdb_client_context,
+    result: Column,
     lifetime: std::marker::PhantomData<&'a ()>,
 }
 
@@ -60,6 +62,11 @@ impl ScalarArguments<'_> {
     pub fn len(&self) -> usize {
         // SAFETY: the bind info is live during the bind callback, which outlives self.
         unsafe { duckdb_scalar_function_bind_get_argument_count(self.info) as usize }
+    }
+
+    /// Result type of the signature that binds.
+    pub fn result(&self) -> Column {
+        self.result
     }
 
     /// Value of argument `index`, if it is a constant.
@@ -143,7 +150,7 @@ unsafe extern "C" fn bind<F: Scalar>(info: duckdb_bind_info) {
             let extra = &*duckdb_scalar_function_bind_get_extra_info(info).cast::<Extra>();
             let mut context = std::ptr::null_mut();
             duckdb_scalar_function_get_client_context(info, &mut context);
-            let arguments = ScalarArguments { info, context, lifetime: std::marker::PhantomData };
+            let arguments = ScalarArguments { info, context, result: extra.result, lifetime: std::marker::PhantomData };
             crate::functions::apply_settings(&extra.session, &Settings::new(context))?;
             let bound = F::bind(&extra.session, &arguments)?;
             duckdb_scalar_function_set_bind_data(
@@ -202,7 +209,7 @@ pub(super) unsafe fn register<F: Scalar>(connection: duckdb_connection, session:
         for overload in F::overloads() {
             let mut function = duckdb_create_scalar_function();
             duckdb_scalar_function_set_name(function, name.as_ptr());
-            for parameter in overload.parameters {
+            for parameter in overload.parameters.iter() {
                 duckdb_scalar_function_add_parameter(function, parameter.logical().0);
             }
             duckdb_scalar_function_set_return_type(function, overload.result.logical().0);

@@ -1,6 +1,7 @@
 //! Logical types: what DuckDB passes in, and the few types this extension declares.
 
 use super::sys::*;
+use std::ffi::CString;
 use std::fmt;
 
 /// Width and sign of a SQL integer type.
@@ -193,11 +194,26 @@ pub enum Parameter {
     Double,
     /// BOOLEAN.
     Boolean,
+    /// BIGINT.
+    BigInt,
+    /// UBIGINT.
+    UBigInt,
+    /// HUGEINT.
+    HugeInt,
+    /// UHUGEINT.
+    UHugeInt,
+    /// FLOAT[n].
+    FloatArray(usize),
 }
 
 impl Parameter {
     pub(super) fn logical(self) -> LogicalType {
         let id = match self {
+            Parameter::FloatArray(size) => return Column::FloatArray(size).logical(),
+            Parameter::BigInt => DUCKDB_TYPE_DUCKDB_TYPE_BIGINT,
+            Parameter::UBigInt => DUCKDB_TYPE_DUCKDB_TYPE_UBIGINT,
+            Parameter::HugeInt => DUCKDB_TYPE_DUCKDB_TYPE_HUGEINT,
+            Parameter::UHugeInt => DUCKDB_TYPE_DUCKDB_TYPE_UHUGEINT,
             Parameter::Any => DUCKDB_TYPE_DUCKDB_TYPE_ANY,
             Parameter::Text => DUCKDB_TYPE_DUCKDB_TYPE_VARCHAR,
             Parameter::Blob => DUCKDB_TYPE_DUCKDB_TYPE_BLOB,
@@ -216,8 +232,12 @@ pub enum Column {
     BigInt,
     /// INTEGER.
     Integer,
+    /// FLOAT.
+    Float,
     /// DOUBLE.
     Double,
+    /// HUGEINT.
+    HugeInt,
     /// BOOLEAN.
     Boolean,
     /// TIMESTAMP, microseconds since the Unix epoch.
@@ -230,19 +250,28 @@ pub enum Column {
     FloatList,
     /// FLOAT[n].
     FloatArray(usize),
+    /// BIGINT[].
+    BigIntList,
     /// BIGINT[][].
     BigIntListList,
+    /// STRUCT(...): names and types of its fields.
+    Struct(&'static [(&'static str, Column)]),
+    /// STRUCT(...)[].
+    StructList(&'static [(&'static str, Column)]),
 }
 
 impl Column {
     pub(super) fn logical(self) -> LogicalType {
-        // SAFETY: plain constructors; a list or array constructor copies its child, which is freed here.
+        // SAFETY: plain constructors; a list, array or struct constructor copies its children (and names), which are
+        // freed here.
         unsafe {
             let simple = |id| LogicalType(duckdb_create_logical_type(id));
             match self {
                 Column::BigInt => simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT),
                 Column::Integer => simple(DUCKDB_TYPE_DUCKDB_TYPE_INTEGER),
+                Column::Float => simple(DUCKDB_TYPE_DUCKDB_TYPE_FLOAT),
                 Column::Double => simple(DUCKDB_TYPE_DUCKDB_TYPE_DOUBLE),
+                Column::HugeInt => simple(DUCKDB_TYPE_DUCKDB_TYPE_HUGEINT),
                 Column::Boolean => simple(DUCKDB_TYPE_DUCKDB_TYPE_BOOLEAN),
                 Column::Timestamp => simple(DUCKDB_TYPE_DUCKDB_TYPE_TIMESTAMP),
                 Column::Text => simple(DUCKDB_TYPE_DUCKDB_TYPE_VARCHAR),
@@ -255,10 +284,30 @@ impl Column {
                     let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_FLOAT);
                     LogicalType(duckdb_create_array_type(child.0, size as idx_t))
                 }
+                Column::BigIntList => {
+                    let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT);
+                    LogicalType(duckdb_create_list_type(child.0))
+                }
                 Column::BigIntListList => {
                     let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT);
                     let inner = LogicalType(duckdb_create_list_type(child.0));
                     LogicalType(duckdb_create_list_type(inner.0))
+                }
+                Column::StructList(fields) => {
+                    let child = Column::Struct(fields).logical();
+                    LogicalType(duckdb_create_list_type(child.0))
+                }
+                Column::Struct(fields) => {
+                    let types: Vec<LogicalType> = fields.iter().map(|(_, column)| column.logical()).collect();
+                    let names: Vec<CString> =
+                        fields.iter().map(|(name, _)| CString::new(*name).unwrap_or_default()).collect();
+                    let mut types: Vec<_> = types.iter().map(|ty| ty.0).collect();
+                    let mut names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+                    LogicalType(duckdb_create_struct_type(
+                        types.as_mut_ptr(),
+                        names.as_mut_ptr(),
+                        fields.len() as idx_t,
+                    ))
                 }
             }
         }
@@ -268,11 +317,14 @@ impl Column {
     pub(super) fn width(self) -> usize {
         match self {
             Column::BigInt | Column::Timestamp | Column::Double => 8,
-            Column::Integer => 4,
+            Column::Integer | Column::Float => 4,
+            Column::HugeInt => size_of::<duckdb_hugeint>(),
             Column::Boolean => 1,
             Column::Text | Column::Blob => size_of::<duckdb_string_t>(),
-            Column::FloatList | Column::BigIntListList => size_of::<duckdb_list_entry>(),
-            Column::FloatArray(_) => 0,
+            Column::FloatList | Column::BigIntList | Column::BigIntListList | Column::StructList(_) => {
+                size_of::<duckdb_list_entry>()
+            }
+            Column::FloatArray(_) | Column::Struct(_) => 0,
         }
     }
 }

@@ -18,7 +18,7 @@ pub enum Cell {
     Text(String),
     /// BOOLEAN.
     Boolean(bool),
-    /// DOUBLE.
+    /// DOUBLE or FLOAT.
     Number(f64),
 }
 
@@ -37,6 +37,18 @@ impl From<String> for Cell {
 impl From<bool> for Cell {
     fn from(value: bool) -> Cell {
         Cell::Boolean(value)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Cell {
+        Cell::Number(value)
+    }
+}
+
+impl From<f32> for Cell {
+    fn from(value: f32) -> Cell {
+        Cell::Number(value.into())
     }
 }
 
@@ -132,7 +144,8 @@ pub fn write_rows(columns: &[(&str, Column)], rows: &[Vec<Cell>], output: &mut O
     Ok(())
 }
 
-fn write(vector: &mut OutVector<'_>, column: Column, row: usize, rows: usize, cell: &Cell) {
+/// Writes one value of a chunk of `rows` rows.
+pub fn write(vector: &mut OutVector<'_>, column: Column, row: usize, rows: usize, cell: &Cell) {
     match (cell, column) {
         (Cell::Integer(value), Column::BigInt | Column::Timestamp) => {
             vector.values::<i64>(rows)[row] = *value;
@@ -142,6 +155,7 @@ fn write(vector: &mut OutVector<'_>, column: Column, row: usize, rows: usize, ce
             Err(_) => vector.set_null(row),
         },
         (Cell::Number(value), Column::Double) => vector.values::<f64>(rows)[row] = *value,
+        (Cell::Number(value), Column::Float) => vector.values::<f32>(rows)[row] = *value as f32,
         (Cell::Boolean(value), Column::Boolean) => vector.values::<u8>(rows)[row] = u8::from(*value),
         (Cell::Text(value), Column::Text) => vector.assign(row, value.as_bytes()),
         (Cell::Null, _) => vector.set_null(row),

@@ -9,6 +9,8 @@ use crate::ffi::Registrar;
 
 /// Name under which the macro `engram_scan` calls the native function.
 pub const SCAN: &str = "_engram_scan";
+/// Name under which the macro `_engram_ids` calls the native function.
+pub const IDS: &str = "_engram_ids_native";
 /// Name under which the macro `engram_embeddings` calls the native function.
 pub const EMBEDDINGS: &str = "_engram_embeddings";
 
@@ -20,6 +22,10 @@ pub const BUILD: &str = "_engram_build";
 pub const VERIFY: &str = "_engram_verify";
 /// Name under which the macro `engram_diff` calls the native function.
 pub const DIFF: &str = "_engram_diff";
+/// Name under which the macro `engram_profile` calls the native function.
+pub const PROFILE: &str = "_engram_profile";
+/// Name under which the macro `engram_histogram` calls the native function.
+pub const HISTOGRAM: &str = "_engram_histogram";
 
 const DEFAULT_IS_IN_MEMORY: &str = "SELECT 1 FROM duckdb_databases() \
      WHERE database_name = current_database() AND path IS NULL AND NOT internal AND NOT readonly";
@@ -27,6 +33,8 @@ const DEFAULT_IS_IN_MEMORY: &str = "SELECT 1 FROM duckdb_databases() \
 const MACROS: &[&str] = &[
     "CREATE OR REPLACE MACRO main.engram_scan(\"table\", first := NULL, count := NULL) AS TABLE \
      (FROM _engram_scan(\"table\", first := first, count := count))",
+    "CREATE OR REPLACE MACRO main._engram_ids(\"table\") AS TABLE (FROM _engram_ids_native(\"table\")), \
+     (\"table\", low, high) AS TABLE (FROM _engram_ids_native(\"table\", low := low, high := high))",
     "CREATE OR REPLACE MACRO main.engram_embeddings(\"table\", tokens, history := NULL) AS TABLE \
      (FROM _engram_embeddings(\"table\", tokens, history := history))",
     "CREATE OR REPLACE MACRO main.engram_warm(\"table\", budget := NULL) AS TABLE \
@@ -41,6 +49,10 @@ const MACROS: &[&str] = &[
      (FROM _engram_verify(\"table\", level := level, resume := resume) AS found WHERE found.ok IS NOT NULL)",
     "CREATE OR REPLACE MACRO main.engram_diff(a, b) AS TABLE \
      (FROM _engram_diff(a, b) AS found WHERE found.rowid IS NOT NULL)",
+    "CREATE OR REPLACE MACRO main.engram_profile(\"table\") AS TABLE \
+     (FROM _engram_profile(\"table\") AS found WHERE found.\"rows\" IS NOT NULL)",
+    "CREATE OR REPLACE MACRO main.engram_histogram(\"table\", first := NULL, count := NULL) AS TABLE \
+     (FROM _engram_histogram(\"table\", first := first, count := count) AS found WHERE found.\"count\" IS NOT NULL)",
 ];
 
 /// Creates the macros if the default database is in memory.

@@ -6,12 +6,20 @@ mod catalog;
 mod changes;
 mod copy;
 mod decode;
+mod distance;
 mod embeddings;
 mod fetch;
 mod gather;
+mod id_scan;
 mod ids;
+mod inspect;
+mod inspect_rows;
+mod keys;
 mod listing;
 mod macros;
+mod ngrams;
+mod plan;
+mod primes;
 mod reading;
 mod registry;
 mod rowids;
@@ -21,6 +29,8 @@ mod scratch;
 mod settings;
 mod stream;
 mod tables;
+mod tokens;
+mod typed;
 mod verify;
 mod views;
 mod wanted;
@@ -40,7 +50,18 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<scalars::Vectors<scalars::OfRow>>()?;
     registrar.scalar::<scalars::Vectors<scalars::OfRows>>()?;
     registrar.scalar::<decode::Decode>()?;
+    registrar.scalar::<inspect_rows::RowStatistics>()?;
+    registrar.scalar::<inspect_rows::RowHash>()?;
     registrar.scalar::<views::Lookup>()?;
+    registrar.scalar::<tokens::Tokens>()?;
+    registrar.scalar::<distance::RowDistance>()?;
+    registrar.scalar::<primes::IsPrime>()?;
+    registrar.scalar::<ngrams::OfSequence>()?;
+    registrar.scalar::<keys::Key>()?;
+    registrar.scalar::<keys::Head>()?;
+    registrar.scalar::<typed::Typed<scalars::OfRow>>()?;
+    registrar.scalar::<typed::Typed<scalars::OfRows>>()?;
+    registrar.scalar::<typed::TypeText>()?;
 
     registrar.table::<fetch::Fetch>()?;
     registrar.table::<scan::Scan>()?;
@@ -48,6 +69,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<views::Fetch>()?;
     // The macros that allow optional positional arguments call these; a macro cannot call the function it shadows.
     registrar.table_as::<scan::Scan>(macros::SCAN)?;
+    registrar.table::<id_scan::RowIds>()?;
+    registrar.table_as::<id_scan::RowIds>(macros::IDS)?;
     registrar.table_as::<embeddings::Embeddings>(macros::EMBEDDINGS)?;
 
     registrar.table::<Listed<catalog::Tables>>()?;
@@ -55,6 +78,7 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Listed<catalog::Orphans>>()?;
     registrar.table::<Listed<catalog::Shards>>()?;
     registrar.table::<Listed<catalog::Heads>>()?;
+    registrar.table::<Listed<plan::Plan>>()?;
     registrar.table::<Listed<reading::Stats>>()?;
     registrar.table::<Listed<reading::Cache>>()?;
     registrar.table::<Listed<reading::Prefetch>>()?;
@@ -72,6 +96,10 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Streamed<verify::Diff, false>>()?;
     registrar.table_as::<Streamed<verify::Verify, true>>(macros::VERIFY)?;
     registrar.table_as::<Streamed<verify::Diff, true>>(macros::DIFF)?;
+    registrar.table::<Streamed<inspect::Profile, false>>()?;
+    registrar.table::<Streamed<inspect::Histogram, false>>()?;
+    registrar.table_as::<Streamed<inspect::Profile, true>>(macros::PROFILE)?;
+    registrar.table_as::<Streamed<inspect::Histogram, true>>(macros::HISTOGRAM)?;
     registrar.copy::<copy::Engram>()?;
 
     settings::SETTINGS.iter().try_for_each(|setting| registrar.setting(setting))?;

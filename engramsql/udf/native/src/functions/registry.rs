@@ -31,6 +31,13 @@ const ENTRIES: &[Entry] = &[
         example: "SELECT rowids_for_seq_with_history('ple', [17, 4], [256])[1] AS third_token",
     },
     Entry {
+        name: "engram_tokens",
+        kind: "scalar",
+        signature: "engram_tokens(table, text) -> BIGINT[]",
+        description: "Token ids of a text by the tokenizer.json of the table: the one that was declared, that lies beside its files, or that the table had which it was built from. All of the text, without special tokens added; NULL for NULL.",
+        example: "SELECT rowids_for_seq('ple', engram_tokens('ple', 'The capital of France'))",
+    },
+    Entry {
         name: "engram_row",
         kind: "scalar",
         signature: "engram_row(table, rowid) -> BLOB",
@@ -50,6 +57,27 @@ const ENTRIES: &[Entry] = &[
         signature: "engram_e_t(table, rowids) -> FLOAT[]",
         description: "Decoded rows of one token's row ids, concatenated in the order given; NULL if the list or an id in it is NULL.",
         example: "SELECT len(engram_e_t('ple', rowids_for_seq('ple', [17])[1])) AS floats",
+    },
+    Entry {
+        name: "engram_head",
+        kind: "scalar",
+        signature: "engram_head(table, rowid) -> INTEGER",
+        description: "The head whose rows the id is among; NULL where no head reaches and for a NULL id. No row is read.",
+        example: "SELECT engram_head('ple', 7)",
+    },
+    Entry {
+        name: "engram_row_stats",
+        kind: "scalar",
+        signature: "engram_row_stats(table, rowid) -> STRUCT(nans BIGINT, infs BIGINT, zeros BIGINT, min FLOAT, max FLOAT, sum DOUBLE, sum_squares DOUBLE, constant BOOLEAN, dead BOOLEAN, scale_min FLOAT, scale_max FLOAT)",
+        description: "What the values of one row are: how many are NaN, infinite, zero (of either sign); smallest, largest, sum and sum of squares of the finite ones (NULL if there are none); dead: all are zero; constant: all are equal, none NaN, and the row is not dead; the smallest and largest block scale that the row stores, decoded (NaN left out, the scale of the table left aside; NULL for formats that store none). NULL for a NULL id.",
+        example: "SELECT sqrt(engram_row_stats('ple', 7).sum_squares) AS norm",
+    },
+    Entry {
+        name: "engram_row_hash",
+        kind: "scalar",
+        signature: "engram_row_hash(table, rowid) -> HUGEINT",
+        description: "XXH3-128 of the stored bytes of one row, as a signed number, the same wherever the row is stored: rows with equal hashes are equal, but by a chance of 2^-128 a pair. NULL for a NULL id.",
+        example: "SELECT count(*) - count(DISTINCT engram_row_hash('ple', rowid)) AS duplicates FROM ple",
     },
     Entry {
         name: "engram_decode",
@@ -129,6 +157,13 @@ const ENTRIES: &[Entry] = &[
         example: "SELECT * FROM engram_heads('ple') WHERE head < 3",
     },
     Entry {
+        name: "engram_plan",
+        kind: "table",
+        signature: "engram_plan(table, rowids BIGINT[] or BIGINT[][]) -> (path, shard, file, offset, bytes, rows, bytes_used, resident)",
+        description: "What a fetch of these rows would read now, one line per read, as one batch on the path it would take (engram_reader, or chosen by what is in memory); no row is read. bytes come from the file, bytes_used of them are of rows asked for (rows of them, duplicates counted; a row of values and scales is in a read of each): sum(bytes) / sum(bytes_used) is the read amplification. resident: the page cache holds all of it. Path cache: rows that the row cache has, without a file. Path mapped: whole pages, which come from the disk only where they are not resident. SQL functions read 2048 rows at a time, so of a longer list they merge fewer reads.",
+        example: "SELECT path, count(*) AS reads, sum(bytes) / sum(bytes_used) AS amplification FROM engram_plan('ple', rowids_for_seq('ple', [248044, 42])) GROUP BY path",
+    },
+    Entry {
         name: "engram_stats",
         kind: "table",
         signature: "engram_stats() -> (table_name, path, batches, rows, reads, bytes_read, bytes_used, cache_hits, cache_misses, seconds, p50_us, p90_us, p99_us)",
@@ -169,6 +204,20 @@ const ENTRIES: &[Entry] = &[
         signature: "engram_diff(a, b) -> (rowid, byte, a, b)",
         description: "The rows of two tables that differ, in row order, with their first byte that does, counted from 0, and that byte in each. In a database file an interrupt waits for the next such row.",
         example: "SELECT count(*) AS differences FROM engram_diff('ple', 'ple')",
+    },
+    Entry {
+        name: "engram_profile",
+        kind: "table",
+        signature: "engram_profile(table) -> (head, ngram_order, rows, dead, constant, nan_values, inf_values, zero_values, min, max, mean, stddev, norm_min, norm_max, norm_mean, scale_min, scale_max, nan_rows, inf_rows)",
+        description: "What the rows of each head are, from one pass over the table; head NULL: the rows that no head reaches. dead rows have only values zero (of either sign), constant ones only equal values, none NaN, and are not dead. min, max, mean and stddev (population) are over the finite values, Euclidean norms over the rows whose values are all finite, scales as in engram_row_stats; NULL where there is nothing to tell of. In a database file an interrupt waits for the end.",
+        example: "SELECT head, rows, dead, norm_mean FROM engram_profile('ple')",
+    },
+    Entry {
+        name: "engram_histogram",
+        kind: "table",
+        signature: "engram_histogram(table [, first, count]) -> (head, code, low, high, count)",
+        description: "How often each value is stored, head by head, from one pass over the rows. Formats with codes of at most 8 bits: the code, and as low and high its value before any scale. Wider ones (code NULL): by sign and power of two, low <= value < high above zero and low < value <= high below; zero, each infinity and NaN have lines of their own, and the line next to zero has the subnormal numbers of float32. What does not occur has no line. In a database file write the optional arguments as first := ..., count := ..., and an interrupt waits for the end.",
+        example: "SELECT head, code, low, count FROM engram_histogram('ple') ORDER BY count DESC, head, code LIMIT 5",
     },
     Entry {
         name: "engram_functions",

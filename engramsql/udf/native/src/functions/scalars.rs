@@ -5,11 +5,13 @@ use super::scratch::grown;
 use super::tables::TableArgument;
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
+use engram_engine::Table;
 use engram_engine::catalog::Session;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-const TABLE_AND_IDS: &[Parameter] = &[Parameter::Text, Parameter::Any];
+/// Parameters of functions of rows by id.
+pub const TABLE_AND_IDS: &[Parameter] = &[Parameter::Text, Parameter::Any];
 
 /// `engram_row(table, rowid)`.
 pub struct Row;
@@ -27,7 +29,7 @@ impl Scalar for Row {
     type Local = RowLocal;
 
     fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: TABLE_AND_IDS, result: Column::Blob }]
+        vec![Overload { parameters: TABLE_AND_IDS.into(), result: Column::Blob }]
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
@@ -94,7 +96,7 @@ impl<F: Decoded> Scalar for Vectors<F> {
     type Local = Gather;
 
     fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: TABLE_AND_IDS, result: Column::FloatList }]
+        vec![Overload { parameters: TABLE_AND_IDS.into(), result: Column::FloatList }]
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
@@ -115,11 +117,12 @@ impl<F: Decoded> Scalar for Vectors<F> {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         F::COLLECT(gather, session, bound, input, output)?;
-        decode(gather, input.len(), output)
+        decode(gather, input.len(), output, |table, ids, out| Ok(table.vectors_into(ids, out)?))
     }
 }
 
-fn needs_format(session: &Session, bound: &TableArgument) -> Result<()> {
+/// An error if the table, where it is known when a statement is prepared, has no value format.
+pub fn needs_format(session: &Session, bound: &TableArgument) -> Result<()> {
     if let TableArgument::Constant(name) = bound {
         session.table(name)?.require_dim()?;
     }
@@ -127,12 +130,17 @@ fn needs_format(session: &Session, bound: &TableArgument) -> Result<()> {
 }
 
 /// Decodes all batches straight into the output's elements; rows point at their part.
-fn decode(gather: &Gather, rows: usize, output: &mut OutVector<'_>) -> Result<()> {
+pub fn decode(
+    gather: &Gather,
+    rows: usize,
+    output: &mut OutVector<'_>,
+    read: impl Fn(&Table, &[i64], &mut [f32]) -> Result<()>,
+) -> Result<()> {
     let total = gather.total(|table| Ok(table.require_dim()?))?;
     let mut rest = output.list_elements(total)?;
     for (table, batch) in gather.batches() {
         let (part, after) = rest.split_at_mut(batch.ids.len() * table.require_dim()?);
-        table.vectors_into(&batch.ids, part)?;
+        read(table, &batch.ids, part)?;
         rest = after;
     }
     let entries = output.values::<ListEntry>(rows);

@@ -125,8 +125,8 @@ impl TableFunction for Scan {
     }
 }
 
-/// First row and end of the scan; a range that leaves the table is refused.
-fn range(table: &Table, arguments: &Arguments<'_>) -> Result<(u64, u64)> {
+/// First row and end of the named arguments `first` and `count`; a range that leaves the table is refused.
+pub fn range(table: &Table, arguments: &Arguments<'_>) -> Result<(u64, u64)> {
     let integer = |name: &str| -> Result<Option<i64>> {
         match arguments.named(name) {
             Some(value) => Value::integer(&value, name),

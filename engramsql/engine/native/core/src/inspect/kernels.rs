@@ -1,0 +1,232 @@
+//! The two loops over decoded values, compiled once for each level of instructions.
+//!
+//! Every level adds in the same order ([`LANES`] running sums, folded by halves) and nothing is contracted, so all give the
+//! same bits. Plain Rust: the compiler turns the lanes into registers as wide as the level has.
+
+use crate::cpu::{self, Level};
+
+/// Running sums of each kind: a register of the widest level holds as many float32.
+const LANES: usize = 16;
+
+/// What a block of finite values adds up to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sums {
+    /// Of the values.
+    pub(super) sum: f64,
+    /// Smallest value; infinity for none.
+    pub(super) min: f32,
+    /// Largest value; minus infinity for none.
+    pub(super) max: f32,
+    /// Values that are zero, of either sign.
+    pub(super) zeros: u64,
+}
+
+/// Both loops of one level. They may run only on a processor that has it.
+struct Table {
+    sums: unsafe fn(&[f32], usize, &mut [f64]) -> Sums,
+    deviations: unsafe fn(&[f32], f64) -> f64,
+}
+
+/// The loops of one level.
+#[derive(Clone, Copy)]
+pub(super) struct Kernels(&'static Table);
+
+impl Kernels {
+    /// Those of [`cpu::level`].
+    pub(super) fn new() -> Kernels {
+        // A table refuses to open while the setting names no level that can run.
+        Kernels::at(cpu::level().unwrap_or(Level::Portable))
+    }
+
+    fn at(level: Level) -> Kernels {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 if level.is_available() => Kernels(&avx512::TABLE),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 if level.is_available() => Kernels(&avx2::TABLE),
+            // NEON is part of its base architecture: portable code uses it.
+            _ => Kernels(&PORTABLE),
+        }
+    }
+
+    /// Sums of whole rows of `dim` values, and the sum of squares of each row. A value that is not finite makes the sum of
+    /// squares of its row so, and then the rest says nothing; squares of finite float32 never overflow a double.
+    pub(super) fn sums(self, values: &[f32], dim: usize, squares: &mut [f64]) -> Sums {
+        // SAFETY: the level was found available when `self` was made.
+        unsafe { (self.0.sums)(values, dim, squares) }
+    }
+
+    /// Sum of the squares of the differences from `mean`, of finite values.
+    pub(super) fn deviations(self, values: &[f32], mean: f64) -> f64 {
+        // SAFETY: the level was found available when `self` was made.
+        unsafe { (self.0.deviations)(values, mean) }
+    }
+}
+
+static PORTABLE: Table = Table { sums, deviations };
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! compiled_for {
+    ($level:ident, $features:literal) => {
+        mod $level {
+            use super::{Sums, Table};
+
+            pub(super) static TABLE: Table = Table { sums, deviations };
+
+            #[target_feature(enable = $features)]
+            fn sums(values: &[f32], dim: usize, squares: &mut [f64]) -> Sums {
+                super::sums(values, dim, squares)
+            }
+
+            #[target_feature(enable = $features)]
+            fn deviations(values: &[f32], mean: f64) -> f64 {
+                super::deviations(values, mean)
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+compiled_for!(avx2, "avx2");
+#[cfg(target_arch = "x86_64")]
+compiled_for!(avx512, "avx512f,avx512bw,avx512dq,avx512vl");
+
+/// Adds the lanes by halves.
+#[inline(always)]
+fn folded<T: Copy>(mut lanes: [T; LANES], add: impl Fn(T, T) -> T) -> T {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = add(lanes[lane], lanes[lane + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+struct Running {
+    sum: [f64; LANES],
+    min: [f32; LANES],
+    max: [f32; LANES],
+    zeros: [u32; LANES],
+}
+
+impl Running {
+    #[expect(clippy::needless_range_loop, reason = "lanes of several arrays")]
+    #[inline(always)]
+    fn take(&mut self, values: &[f32; LANES], squares: &mut [f64; LANES]) {
+        for lane in 0..LANES {
+            self.sum[lane] += f64::from(values[lane]);
+        }
+        for lane in 0..LANES {
+            squares[lane] += f64::from(values[lane]) * f64::from(values[lane]);
+        }
+        // Comparisons, not `min`, which looks for NaN too.
+        for lane in 0..LANES {
+            self.min[lane] = if values[lane] < self.min[lane] { values[lane] } else { self.min[lane] };
+        }
+        for lane in 0..LANES {
+            self.max[lane] = if values[lane] > self.max[lane] { values[lane] } else { self.max[lane] };
+        }
+        for lane in 0..LANES {
+            self.zeros[lane] += u32::from(values[lane] == 0.0);
+        }
+    }
+}
+
+#[inline(always)]
+fn sums(values: &[f32], dim: usize, squares: &mut [f64]) -> Sums {
+    let mut all =
+        Running { sum: [0.0; LANES], min: [f32::INFINITY; LANES], max: [f32::NEG_INFINITY; LANES], zeros: [0; LANES] };
+    for (row, out) in values.chunks_exact(dim).zip(squares) {
+        let mut squares = [0.0; LANES];
+        let (whole, rest) = row.as_chunks::<LANES>();
+        for values in whole {
+            all.take(values, &mut squares);
+        }
+        for (lane, &value) in rest.iter().enumerate() {
+            all.sum[lane] += f64::from(value);
+            squares[lane] += f64::from(value) * f64::from(value);
+            all.min[lane] = if value < all.min[lane] { value } else { all.min[lane] };
+            all.max[lane] = if value > all.max[lane] { value } else { all.max[lane] };
+            all.zeros[lane] += u32::from(value == 0.0);
+        }
+        *out = folded(squares, |a, b| a + b);
+    }
+    Sums {
+        sum: folded(all.sum, |a, b| a + b),
+        min: folded(all.min, |a, b| if b < a { b } else { a }),
+        max: folded(all.max, |a, b| if b > a { b } else { a }),
+        zeros: all.zeros.iter().map(|&zeros| u64::from(zeros)).sum(),
+    }
+}
+
+#[inline(always)]
+fn deviations(values: &[f32], mean: f64) -> f64 {
+    let mut squares = [0.0; LANES];
+    let (whole, rest) = values.as_chunks::<LANES>();
+    for values in whole {
+        for lane in 0..LANES {
+            let difference = f64::from(values[lane]) - mean;
+            squares[lane] += difference * difference;
+        }
+    }
+    for (lane, &value) in rest.iter().enumerate() {
+        let difference = f64::from(value) - mean;
+        squares[lane] += difference * difference;
+    }
+    folded(squares, |a, b| a + b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of very different size, some of them zero, from a small generator.
+    fn values(count: usize) -> Vec<f32> {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 8
+        };
+        (0..count)
+            .map(|_| match next() % 7 {
+                0 => [0.0, -0.0][next() as usize % 2],
+                power => (next() as f32 - 8e6) * 10_f32.powi(power as i32 * 4 - 16),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_level_gives_the_same_bits() {
+        for dim in [1, 15, 16, 17, 160, 163] {
+            let values = values(7 * dim);
+            let (mut expected, mut found) = ([0.0; 7], [0.0; 7]);
+            let portable = Kernels::at(Level::Portable);
+            let sums = portable.sums(&values, dim, &mut expected);
+            let mean = sums.sum / values.len() as f64;
+            let zeros = values.iter().filter(|&&value| value == 0.0).count() as u64;
+            assert_eq!((sums.zeros, sums.min), (zeros, values.iter().copied().fold(f32::INFINITY, f32::min)), "{dim}");
+            for level in cpu::available() {
+                let kernels = Kernels::at(level);
+                assert_eq!(kernels.sums(&values, dim, &mut found), sums, "{level}, {dim}");
+                assert_eq!(found, expected, "{level}, {dim}");
+                let deviations = kernels.deviations(&values, mean);
+                assert_eq!(deviations.to_bits(), portable.deviations(&values, mean).to_bits(), "{level}, {dim}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_not_finite_shows_in_the_squares_of_its_row() {
+        for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            for place in [0, 16, 32] {
+                let mut values = vec![f32::MAX; 66];
+                values[33 + place] = odd;
+                let mut squares = [0.0; 2];
+                Kernels::new().sums(&values, 33, &mut squares);
+                assert!(squares[0].is_finite() && !squares[1].is_finite(), "{odd} at {place}: {squares:?}");
+            }
+        }
+    }
+}
