@@ -668,6 +668,59 @@ def test_keyed_measures_the_table_and_one_of_released_size(
     assert "say what planning and finding cost" in "".join(both.notes)
 
 
+def test_inspection_finds_what_was_planted_and_measures_it(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = replace(own_table.PLANTED, shards=2, shard_rows=5000, planted_every=100)
+    monkeypatch.setattr(inspecting, "SHAPE", shape)
+    monkeypatch.setattr(inspecting, "TOKENS", 3000)
+    monkeypatch.setattr(inspecting, "PLANNED", 500)
+    monkeypatch.setattr(inspecting, "_SECONDS", 0.001)
+    section = inspecting.run(replace(_target(db=str(own)), own=True), 1, 1, tmp_path)
+    asked = {result.name: result for result in section.results if result.role == "engramsql"}
+    answers = {name: result.extra["answer"] for name, result in asked.items()}
+    assert answers["engram_profile"][:4] == ["10000", "100", "100", "100"]
+    assert answers["engram_histogram"] == ["1600000"]
+    # All but those with a NaN as their only values, of which there are none.
+    assert answers["engram_row_norms"][0] == "10000"
+    assert answers["engram_dead_rows"] == ["100"]
+    assert answers["engram_constant_rows"][0] == "100"
+    assert answers["engram_nan_rows"] == ["100", "100"]
+    # All dead rows but the first, all constant rows but the first, and one of each pair.
+    assert answers["engram_duplicate_rows"] == ["248"]
+    assert answers["engram_scale_ranges"] == ["10000", "None"]
+    # A changed value that is zero stays zero.
+    assert 95 <= int(answers["engram_changed_rows"][0]) <= 100
+    assert answers["engram_distance"][0] == answers["engram_drift"][0] == answers["engram_changed_rows"][0]
+    assert answers["engram_coverage"][0] == answers["engram_head_load"][0] == answers["engram_reuse"][1] == "48000"
+    assert answers["engram_plan"] == ["500"]
+    for result in asked.values():
+        assert len(result.seconds) == 2
+        assert len(result.ratios) == 1
+        assert result.code_path
+        assert 10e6 < result.extra["own_peak_bytes"] <= result.extra["peak_bytes"]
+    assert {path.name.split("-")[0] for path in tmp_path.iterdir()} == {"db", "store"}
+
+
+def test_a_table_of_the_user_is_asked_what_it_can_answer(tmp_path: Path) -> None:
+    for table, asked in (("engram_l1", True), (None, False)):
+        source = str(GOLDEN / "ckpt_deepseek_v41") if table else str(_plain(tmp_path / "store"))
+        names = {question.name for question in inspecting.questions(_target(db=source, table=table))}
+        assert {"engram_duplicate_rows", "engram_plan"} <= names
+        assert ("engram_profile" in names) is asked
+        assert ("engram_head_load" in names) is asked
+        assert "engram_distance" not in names
+
+
+def _plain(store: Path) -> Path:
+    """A store without format and spec."""
+    store.mkdir()
+    (store / "shard_000.bin").write_bytes(bytes(640))
+    layout = {"shards": 1, "rows_per_shard": 40, "width": 16, "elem_bytes": 1}
+    (store / "manifest.json").write_text(json.dumps({"layout": layout}))
+    return store
+
+
 def test_the_own_table_is_written_once_and_read_by_its_spec(tmp_path: Path) -> None:
     database = own_table.own_database(tmp_path, replace(own_table.PLE, shards=2, shard_rows=5000))
     files = [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.glob("store-*/*"))]

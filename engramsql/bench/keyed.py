@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -200,8 +201,18 @@ def _small(bench: _Bench) -> None:
     for result in results:
         result.extra["p90_us"] = float(np.percentile(result.seconds, 90)) * 1e6
     results[2].ratios["the scalar"] = results[1].median_us / results[2].median_us
-    for result in results[2:]:
+    for result, (_, statement) in zip(results[2:], statements, strict=True):
         result.extra["fixed_us_over_duckdb"] = result.median_us - results[0].median_us
+        result.extra["planner_us"] = _planning(bench.database, statement, bench.repeats * 10)
+
+
+def _planning(database: Database, statement: Callable[[], tuple[str, list[Any]]], calls: int) -> float:
+    """Median microseconds that the planner takes for a statement with fresh literals, as a part of each query."""
+    planner, seconds = database._planner, []
+    for _ in range(calls):
+        text, _ = statement()
+        seconds.append(timed(lambda text=text: planner.plan(text)))
+    return statistics.median(seconds) * 1e6
 
 
 def _join(bench: _Bench) -> None:
