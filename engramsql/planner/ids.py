@@ -28,10 +28,12 @@ class Relation:
         """A derived table with the columns of the table, over ``ids``, which has a column ``rowid``."""
         table = literal(self.name)
         head = f"{_ROW}.head" if has_head else f"engram_head({table}, {_ROW}.rowid)"
+        # What types the vector; see engramsql/udf/native/src/functions/typed.rs.
+        witness = "0" if self.embedding == "FLOAT[]" else f"NULL::{self.embedding}[]"
         kept = "" if nulls or has_head else f" WHERE {_ROW}.rowid IS NOT NULL"
         return (
             f"(SELECT {_ROW}.rowid, {head} AS head, "
-            f"_engram_vector({table}, {_ROW}.rowid, NULL::{self.embedding})::{self.embedding} AS embedding, "
+            f"_engram_vector({table}, {_ROW}.rowid, {witness})::{self.embedding} AS embedding, "
             f"engram_row({table}, {_ROW}.rowid) AS row FROM {ids} AS {_ROW}{kept})"
         )
 
