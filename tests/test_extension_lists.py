@@ -8,6 +8,9 @@ import duckdb
 import numpy as np
 import pytest
 from extension_support import FP8_DIM, FP8_REACHABLE, FP8_ROWS, GOLDEN, arrow, connect, connect_ple, golden, small_store
+from oldest import run_oldest
+
+from engramsql.udf import extension_path
 
 INTEGER_TYPES = [
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
@@ -329,15 +332,42 @@ def test_lists_of_a_column_are_no_join(lists):
         assert "UNNEST" in plan
 
 
+def test_the_oldest_duckdb(con):
+    code = """
+import sys, duckdb
+extension, checkpoint = sys.argv[1:]
+con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+con.execute(f"LOAD '{extension}'")
+con.execute(f"CALL engram_register('ple', '{checkpoint}')")
+con.execute("CREATE TABLE l AS SELECT * FROM (VALUES (1, [5, NULL]), (2, []), (3, NULL), (4, [1407])) AS t(n, ids)")
+print(con.execute("SELECT n, ord, f.rowid, head FROM l, engram_fetch('ple', ids) AS f ORDER BY n, ord").fetchall())
+print(con.execute("SELECT n, token_id, len(e_t) FROM l, engram_embeddings('ple', [n]) ORDER BY n").fetchall())
+for call in ("engram_fetch('ple', ids)", "engram_embeddings('ple', ids)"):
+    print("JOIN" in con.execute(f"EXPLAIN SELECT * FROM l, {call}").fetchall()[0][1].upper())
+print(con.execute("SELECT rowid FROM engram_fetch('ple', ?)", [[3, 1]]).fetchall())
+same = "embedding = engram_vector('ple', 7)::FLOAT[160]"
+print(con.execute(f"SELECT typeof(embedding), {same} FROM ple WHERE rowid = 7").fetchall())
+print(con.execute("DESCRIBE FROM ple").fetchall() == con.execute("DESCRIBE FROM engram_scan('ple')").fetchall())
+"""
+    got = run_oldest(code, str(extension_path()), str(GOLDEN / "ckpt_qwen4_exp_fp8")).splitlines()
+    assert got == [
+        "[(1, 0, 5, 0), (1, 1, None, None), (4, 0, 1407, None)]",
+        "[(1, 1, 2560), (2, 2, 2560), (3, 3, 2560), (4, 4, 2560)]",
+        "False",
+        "False",
+        "[(3,), (1,)]",
+        "[('FLOAT[160]', True)]",
+        "True",
+    ]
+
+
 # --- engram_embeddings
 
 
 def test_sequences_of_a_column(con):
     want = golden("ckpt_qwen4_exp_fp8")
     tokens = want["tokens"].tolist()
-    con.execute(
-        "CREATE OR REPLACE TABLE sequences AS SELECT 1 AS n, ?::BIGINT[] AS t, NULL::BIGINT[] AS h", [tokens]
-    )
+    con.execute("CREATE OR REPLACE TABLE sequences AS SELECT 1 AS n, ?::BIGINT[] AS t, NULL::BIGINT[] AS h", [tokens])
     con.execute("INSERT INTO sequences VALUES (2, ?, ?), (3, [], []), (4, NULL, [1])", [tokens[9:], tokens[:9]])
     table = arrow(
         con, "SELECT n, token, token_id, e_t FROM sequences, engram_embeddings('ple', t, h) ORDER BY n, token"
