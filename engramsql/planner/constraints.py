@@ -66,7 +66,10 @@ class Range(Constraint):
 
     @property
     def rank(self) -> int:  # type: ignore[override]
-        return 2 if self.low is not None and self.high is not None else 7
+        if self.high is None:
+            return 7
+        # Row ids begin at 0.
+        return 2 if self.low is not None or self.high.value is not None else 7
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "can_share",
+    "end_of_query",
     "existence",
     "ids_of_later",
     "ids_of_query",
@@ -59,9 +60,11 @@ def joined(block: Block, item: Item, reader: Reader) -> dict[Place, Found]:
             allowed = index < item.index
         if not allowed:
             continue
+        certain = index == item.index or (item.kind == "inner" and not nullable(block, index))
         for queried in found.queries:
-            queried.certain = item.kind != "right" and (index == item.index or not nullable(block, index))
-            queried.certain = queried.certain and (index == item.index or item.kind == "inner")
+            queried.certain = certain and item.kind != "right"
+        if not certain:
+            found.written = None
         kept[place] = found
     return kept
 
@@ -106,25 +109,32 @@ def reaches(item: Item, key: Scalar, swapped: bool) -> bool:
     return all(index < item.index for index in key.relations)
 
 
-def without_left(block: Block, item: Item, key: Scalar, found: Found) -> None:
-    """Writes CROSS JOIN for LEFT JOIN where the condition is the key alone: a lookup has one row, perhaps of NULLs."""
+def without_left(block: Block, item: Item, key: Scalar) -> bool:
+    """Writes CROSS JOIN for LEFT JOIN where the condition is the key alone: a lookup has one row, perhaps of NULLs.
+
+    Returns:
+        Whether the join is one that a lookup can stand in: DuckDB refuses most conditions of other outer joins there.
+    """
     join, source = item.join, block.source
-    if item.kind != "left" or join is None or key.fragile or join.args.get("using") or join.method:
-        return
+    if item.kind != "left":
+        return True
+    if join is None or key.fragile or join.args.get("using") or join.method:
+        return False
     span = _equality(source, join.args.get("on"))
     if span is None or source.word(span[0] - 1) != "ON":
-        return
+        return False
     name = source.index(_first_name(item))
     words = name - 1
     if source.word(words) != "JOIN":
-        return
+        return False
     words -= 1
     if source.word(words) == "OUTER":
         words -= 1
     if source.word(words) != "LEFT":
-        return
+        return False
     source.change(source.start(words), source.end(name - 1), "CROSS JOIN")
     source.change(source.start(span[0] - 1), source.end(span[1]), "")
+    return True
 
 
 def _first_name(item: Item) -> int:
@@ -207,6 +217,27 @@ def _exists(source: Source, inner: Any, key: Any, equality: tuple[int, int], blo
     return Queried(inner, block, [f"SELECT {name} ", before, "true", after], whole, ignored=frozenset({id(key.parent)}))
 
 
+def end_of_query(source: Source, node: Any) -> int | None:
+    """Where ``(SELECT ...)`` or ``EXISTS (SELECT ...)`` ends; None for any other expression.
+
+    It may take an inner query for the whole one; whoever uses it looks at the names that come of it.
+    """
+    from sqlglot import exp
+
+    if not isinstance(node, (exp.Subquery, exp.Exists)):
+        return None
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    if not starts:
+        return None
+    first = source.index(min(starts))
+    opening = first
+    while not (source.kind(opening) == "L_PAREN" and source.closing[opening] > first):
+        opening -= 1
+        if opening < 0:
+            return None
+    return source.end(source.closing[opening])
+
+
 def _aliases(node: Any) -> set[str]:
     """The names that qualify columns anywhere in a query."""
     from sqlglot import exp
@@ -258,7 +289,7 @@ def ids_of_query(
     if queried.shared is None and queried.certain and queried.block is block and _is_alone(block, item, queried):
         block.source.change(*queried.span, "true")
         return _distinct_ids(relation, queried.pieces)
-    if queried.shared is None and can_share(rewriter, block, queried):
+    if queried.shared is None and (queried.shareable or can_share(rewriter, block, queried)):
         rewriter.share(queried)
     if queried.shared is None:
         return None

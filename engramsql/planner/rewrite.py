@@ -54,6 +54,10 @@ class Rewriter:
     shared: dict[str, tuple[Source, tuple[int, int]]] = field(default_factory=dict)
     #: Whether the place where they are written exists and is seen from where the rewriter is now.
     can_share: bool = False
+    #: Whether the names of the columns of the query to come are free, show in a relation, or are the statement's own.
+    naming: str = "inner"
+    #: Where expressions of the statement's own columns end that DuckDB names by their text: position and place.
+    unnamed: list[tuple[int, int]] = field(default_factory=list)
     gains: int = 0
     depth: int = 0
 
@@ -74,6 +78,11 @@ class Rewriter:
         else:
             self._nested(node, source, scope, outer)
 
+    def _as(self, naming: str, node: Any, source: Source, scope: Scope, outer: Block | None) -> None:
+        before, self.naming = self.naming, naming
+        self.query(node, source, scope, outer, {})
+        self.naming = before
+
     def _with(self, node: Any, source: Source, scope: Scope, outer: Block | None) -> Scope:
         """The scope with the expressions of WITH, which are planned on the way."""
         from sqlglot import exp
@@ -89,7 +98,7 @@ class Rewriter:
             if recursive:
                 scope = Scope(scope, {folded(expression.name): expression})
             if isinstance(cte.this, exp.Query):
-                self.query(cte.this, source, scope, outer, {})
+                self._as("inner", cte.this, source, scope, outer)
             scope = Scope(scope, {folded(expression.name): expression})
         self.can_share = shares
         return scope
@@ -101,6 +110,7 @@ class Rewriter:
             demands = {}
         # ON and BY NAME of set operations are left alone.
         left, right = node.this, node.expression
+        self.naming = "inner" if self.naming == "own" else self.naming
         theirs: Demands = {}
         if demands and not node.args.get("by_name"):
             theirs = self._by_position(left, right, source, scope, outer, demands)
@@ -137,7 +147,7 @@ class Rewriter:
     def _nested(self, node: Any, source: Source, scope: Scope, outer: Block | None) -> None:
         for child in children(node):
             for query in queries_below(child):
-                self.query(query, source, scope, outer, {})
+                self._as("free", query, source, scope, outer)
 
     def share(self, queried: Queried) -> None:
         """Has a query written once, before the statement; where it stood its name is read."""
@@ -156,15 +166,33 @@ class Rewriter:
         for item in block.items:
             self._item(block, item, known, swapped)
         for key, value in node.args.items():
-            if key in ("with", "with_", "from", "from_", "joins"):
+            if key in ("with", "with_", "from", "from_", "joins", "expressions"):
                 continue
             for part in value if isinstance(value, list) else [value]:
-                if hasattr(part, "iter_expressions"):
-                    for query in queries_below(part):
-                        self.query(query, source, scope, block, {})
+                self._expression(part, block)
+        for position, column in enumerate(node.expressions):
+            self._column(position, column, block)
         for join in node.args.get("joins") or []:
-            for query in queries_below(join.args.get("on")):
-                self.query(query, source, scope, block, {})
+            self._expression(join.args.get("on"), block)
+
+    def _expression(self, node: Any, block: Block) -> None:
+        for query in queries_below(node):
+            self._as("free", query, block.source, block.scope, block)
+
+    def _column(self, position: int, node: Any, block: Block) -> None:
+        """Plans the queries of a column; a column that DuckDB names by its text must keep that name."""
+        from sqlglot import exp
+
+        if not isinstance(node, exp.Alias) and self.naming != "free" and queries_below(node):
+            end = joins.end_of_query(block.source, node) if self.naming == "own" else None
+            if end is None:
+                return
+            before = self.gains
+            self._expression(node, block)
+            if self.gains > before:
+                self.unnamed.append((position, end))
+            return
+        self._expression(node, block)
 
     def _known(self, block: Block, demands: Demands) -> dict[Place, Found]:
         known: dict[Place, Found] = {}
@@ -176,8 +204,11 @@ class Rewriter:
             found = reader.read(predicate)
             merge(found, joins.existence(block, predicate, self.lists))
             for place, one in found.items():
+                certain = not joins.nullable(block, place[0])
                 for queried in one.queries:
-                    queried.certain = not joins.nullable(block, place[0])
+                    queried.certain = certain
+                if not certain:
+                    one.written = None
             merge(known, found)
         for item in block.items:
             merge(known, joins.joined(block, item, reader))
@@ -200,10 +231,12 @@ class Rewriter:
         elif isinstance(item.what, (View, Expression)):
             self._look_through(block, item, self._asked(block, item, known))
         elif isinstance(item.what, exp.Subquery):
+            naming, self.naming = self.naming, "inner"
             self.query(item.what, block.source, block.scope, block, self._asked(block, item, known))
+            self.naming = naming
         else:
             for query in queries_below(item.node):
-                self.query(query, block.source, block.scope, block, {})
+                self._as("inner", query, block.source, block.scope, block)
 
     def _table(self, block: Block, item: Item, relation: Relation, found: Found, swapped: bool) -> None:
         chosen = self._choose(block, item, relation, found, swapped)
@@ -220,10 +253,11 @@ class Rewriter:
         """The derived table for a reference and by what it is restricted."""
         if found.values is not None and _is_narrow(found.values, relation):
             ordered = first_rows(block, item, relation, found)
+            if ordered is None and found.written is not None:
+                block.source.change(*found.written, "true")
             return ordered or ([by_set(relation, found.values)], found.values)
         for key in found.keys:
-            if joins.reaches(item, key, swapped):
-                joins.without_left(block, item, key, found)
+            if joins.reaches(item, key, swapped) and joins.without_left(block, item, key):
                 return [by_key(relation, key.text)], key
         for queried in found.queries:
             pieces = joins.ids_of_query(self, block, item, relation, queried)
@@ -261,6 +295,8 @@ class Rewriter:
                     continue
                 name = own
             queries = [queried for queried in found.queries if joins.can_share(self, block, queried)]
+            for queried in queries:
+                queried.shareable = True
             if found.values is not None or keys or queries:
                 asked[name] = Found(found.values, keys, queries)
         return asked
@@ -285,12 +321,12 @@ class Rewriter:
         changes_of_name = dict(zip(what.columns, range(len(what.columns)), strict=True))
         if changes_of_name:
             asked = self._renamed(tree, inner, home, what.columns, asked)
-        shares = self.can_share
-        self.can_share = False
+        shares, naming = self.can_share, self.naming
+        self.can_share, self.naming = False, "inner"
         self.depth += 1
         self.query(tree, inner, home, block, asked)
         self.depth -= 1
-        self.can_share = shares
+        self.can_share, self.naming = shares, naming
         if self.gains == before:
             if isinstance(what, Expression):
                 del self.accesses[accesses:]

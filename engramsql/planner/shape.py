@@ -150,6 +150,8 @@ def is_steady(source: Source, steady: set[str], first: int = 0, last: int | None
     for index in range(first, last - 1):
         if source.kind(index + 1) != "L_PAREN":
             continue
+        if source.kind(index - 1) in ("R_PAREN", "ALIAS", "VAR", "IDENTIFIER"):
+            continue  # an alias with names of columns
         word = source.word(index).lower()
         if word[:1].isalpha() or word[:1] in '_"':
             name = word.strip('"')

@@ -184,16 +184,19 @@ def numbered(source: Source) -> Source:
     Raises:
         NotUnderstood: If both kinds occur.
     """
-    marks = [index for index, kind in enumerate(source.kinds) if kind == "PLACEHOLDER"]
-    if not marks:
+    written, position, number = [], 0, 0
+    for index, kind in enumerate(source.kinds):
+        start, end = source.start(index), source.end(index)
+        if kind in ("STRING", "IDENTIFIER") or source.text[start : start + 1] != "?":
+            continue
+        # `?::` is one token.
+        if source.text[start:end] not in ("?", "?::") or source.text[end : end + 1].isalnum():
+            raise NotUnderstood("a parameter of another kind")
+        number += 1
+        written += [source.text[position:start], f"${number}"]
+        position = start + 1
+    if not number:
         return source
     if "PARAMETER" in source.kinds:
         raise NotUnderstood("both ? and $ parameters")
-    written, position = [], 0
-    for number, index in enumerate(marks, start=1):
-        start, end = source.start(index), source.end(index)
-        if source.text[start:end] != "?" or source.text[end : end + 1].isalnum():
-            raise NotUnderstood("a parameter of another kind")
-        written += [source.text[position:start], f"${number}"]
-        position = end
     return Source("".join([*written, source.text[position:]]))

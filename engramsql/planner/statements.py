@@ -9,7 +9,10 @@ from engramsql.planner.names import Catalog, Scope
 from engramsql.planner.rewrite import Access, Rewriter
 from engramsql.planner.source import NotUnderstood, Source, numbered, parse
 
-__all__ = ["Planned", "plan"]
+__all__ = ["NAME", "Planned", "plan"]
+
+#: Stands for the name of a column until DuckDB has said what it is.
+NAME = "_engram_name_{}_"
 
 _STARTS = {"SELECT", "FROM", "WITH", "INSERT", "CREATE", "COPY", "DESCRIBE", "UPDATE", "DELETE", "MERGE", "PIVOT", "("}
 
@@ -21,6 +24,10 @@ class Planned:
     text: str
     accesses: list[Access]
     changed: bool
+    #: EXPLAIN and its options, if the statement began with it.
+    explain: str = ""
+    #: Positions of columns whose names are their text, in which names of :data:`NAME` have to be written.
+    unnamed: tuple[int, ...] = ()
 
 
 def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
@@ -35,7 +42,7 @@ def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
         NotUnderstood: If it should run as it is.
     """
     source = Source(text)
-    if "PLACEHOLDER" in source.kinds:
+    if "?" in text:
         source = numbered(source)
     last = len(source.kinds)
     while last and source.kind(last - 1) == "SEMICOLON":
@@ -43,12 +50,6 @@ def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
     if "SEMICOLON" in source.kinds[:last]:
         raise NotUnderstood("several statements")
     first = 0
-    if source.word(0) == "EXPLAIN":
-        first = 1
-        if source.word(first) == "ANALYZE":
-            first += 1
-        if source.kind(first) == "L_PAREN" and source.word(first + 1) in ("FORMAT", "ANALYZE"):
-            first = source.closing[first] + 1
     if source.word(first) not in _STARTS:
         raise NotUnderstood("a statement without a query")
     if source.word(first) == "CREATE" and "TABLE" not in [source.word(first + i) for i in range(1, 5)]:
@@ -60,16 +61,21 @@ def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
     _visit(tree, source, rewriter)
     if rewriter.shared and place is not None:
         _write_shared(source, rewriter, *place)
-    return Planned(source.render(), rewriter.accesses, source.changed)
+    for position, end in rewriter.unnamed:
+        source.change(end, end, f" AS {NAME.format(position)}")
+    unnamed = tuple(position for position, _ in rewriter.unnamed)
+    return Planned(source.render(), rewriter.accesses, source.changed, unnamed=unnamed)
 
 
 def _visit(tree: Any, source: Source, rewriter: Rewriter) -> None:
     from sqlglot import exp
 
     if isinstance(tree, exp.Query) and not isinstance(tree, exp.Table):
+        rewriter.naming = "own" if isinstance(tree, exp.Select) else "inner"
         rewriter.query(tree, source, Scope(), None, {})
         return
     if isinstance(tree, (exp.Insert, exp.Create, exp.Copy, exp.Describe)):
+        rewriter.naming = "free" if isinstance(tree, exp.Insert) else "inner"
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is not None:
             raise NotUnderstood("WITH before the statement")
