@@ -11,7 +11,7 @@ INTEGER_TYPES = [
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
     "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT",
 ]  # fmt: skip
-VECTOR = f"NULL::FLOAT[{FP8_DIM}]"
+VECTOR = f"NULL::FLOAT[{FP8_DIM}][]"
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_a_witness_types_the_vector(con, vectors):
     assert np.array_equal(column.flatten().to_numpy().reshape(vectors.shape), vectors)
 
 
-@pytest.mark.parametrize("witness", ["NULL::INTEGER", "0", "NULL::FLOAT[161]"])
+@pytest.mark.parametrize("witness", ["0", "NULL::FLOAT[160]", "NULL::FLOAT[]", "NULL::FLOAT[161][]"])
 def test_other_witnesses_give_a_list(con, vectors, witness):
     kind, value = con.execute(
         f"SELECT typeof(v), v FROM (SELECT _engram_vector('ple', 7::BIGINT, {witness}) AS v)"
@@ -89,11 +89,11 @@ def test_ids_of_any_integer_type_with_a_typed_witness(con, kind):
 
 def test_a_witness_of_another_width_is_refused(con):
     with pytest.raises(duckdb.Error, match=r"'ple' gives FLOAT\[160\] here, not FLOAT\[128\]"):
-        con.execute("SELECT _engram_vector('ple', 7, NULL::FLOAT[128])")
+        con.execute("SELECT _engram_vector('ple', 7, NULL::FLOAT[128][])")
     with pytest.raises(duckdb.Error, match=r"'ple' gives FLOAT\[160\] here, not FLOAT\[128\]"):
-        con.execute("SELECT _engram_vector(t, 7, NULL::FLOAT[128]) FROM (VALUES ('ple')) AS t(t)")
+        con.execute("SELECT _engram_vector(t, 7, NULL::FLOAT[128][]) FROM (VALUES ('ple')) AS t(t)")
     with pytest.raises(duckdb.Error, match=r"'ple' gives FLOAT\[320\] here, not FLOAT\[2560\]"):
-        con.execute("SELECT _engram_e_t('ple', [1, 2], NULL::FLOAT[2560])")
+        con.execute("SELECT _engram_e_t('ple', [1, 2], NULL::FLOAT[2560][])")
 
 
 def test_null_ids_between_unchanged_neighbours(con, vectors):
@@ -107,7 +107,9 @@ def test_null_ids_between_unchanged_neighbours(con, vectors):
 
 def test_e_t_is_the_golden_one_and_typed(con):
     want = golden("ckpt_qwen4_exp_fp8")
-    sql = "SELECT _engram_e_t('ple', ids, NULL::FLOAT[2560]) AS e FROM (SELECT unnest(rowids_for_seq('ple', ?)) AS ids)"
+    sql = (
+        "SELECT _engram_e_t('ple', ids, NULL::FLOAT[2560][]) AS e FROM (SELECT unnest(rowids_for_seq('ple', ?)) AS ids)"
+    )
     column = arrow(con, sql, want["tokens"].tolist()).column(0).combine_chunks()
     assert column.type.list_size == 2560
     rows = np.stack(
@@ -129,6 +131,7 @@ def test_types_of_a_table_fold(con, tmp_path):
     assert con.execute("SELECT _engram_type('ple'), _engram_type('ple', 'e_t')").fetchall() == [
         ('"FLOAT[160]"', '"FLOAT[2560]"')
     ]
+    assert con.execute("SELECT _engram_type('ple', 'vector witness')").fetchone() == ('"FLOAT[160][]"',)
     kind = con.execute("SELECT typeof(from_json('null', _engram_type('ple')))").fetchone()
     assert kind == ("FLOAT[160]",)
     con.execute(f"CALL engram_register('bare', '{small_store(tmp_path / 'bare')}', width := 8)")

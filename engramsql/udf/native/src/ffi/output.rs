@@ -176,6 +176,25 @@ impl<'a> OutVector<'a> {
         }
     }
 
+    /// Makes every row of `rows` NULL. Not for FLOAT[n], see [`set_null`](Self::set_null).
+    pub fn set_nulls(&mut self, rows: Range<usize>) {
+        assert!(rows.start <= rows.end && rows.end <= self.len && !matches!(self.ty, Column::FloatArray(_)));
+        if rows.is_empty() {
+            return;
+        }
+        // SAFETY: once writable, the mask has one bit for each of the vector's `len` rows, in words of 64.
+        unsafe {
+            duckdb_vector_ensure_validity_writable(self.raw);
+            let mask = duckdb_vector_get_validity(self.raw);
+            for word in rows.start / 64..=(rows.end - 1) / 64 {
+                let from = rows.start.max(word * 64) - word * 64;
+                let to = rows.end.min(word * 64 + 64) - word * 64;
+                let bits = if to - from == 64 { u64::MAX } else { ((1u64 << (to - from)) - 1) << from };
+                *mask.add(word) &= !bits;
+            }
+        }
+    }
+
     /// Writes text or a blob to row `row`.
     ///
     /// # Panics

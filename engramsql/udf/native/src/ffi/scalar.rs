@@ -27,10 +27,16 @@ pub struct Overload {
 pub trait Scalar: 'static {
     /// SQL name.
     const NAME: &'static str;
+    /// Name in error texts: of an internal function, that of the public one it stands for.
+    const SPOKEN: &'static str = Self::NAME;
     /// What binding found out; shared by all threads.
     type Bound: Send + Sync + 'static;
     /// State of one executing thread: scratch memory, tables resolved at run time.
     type Local: Send + 'static;
+
+    /// Whether the function is called when the statement runs even if its arguments are constants. DuckDB would keep a
+    /// folded result as one value per element, which costs a hundred times what computing it does.
+    const UNFOLDED: bool = false;
 
     /// All signatures.
     fn overloads() -> Vec<Overload>;
@@ -142,7 +148,7 @@ unsafe extern "C" fn copy_bound<T: 'static>(data: *mut c_void) -> *mut c_void {
 }
 
 unsafe extern "C" fn bind<F: Scalar>(info: duckdb_bind_info) {
-    guard(&AtBind(info), F::NAME, || {
+    guard(&AtBind(info), F::SPOKEN, || {
         fault::point("bind");
         // SAFETY: extra info was set at registration; the info is live during this callback; bind data is handed over
         // with its destructor and its copy function.
@@ -165,7 +171,7 @@ unsafe extern "C" fn bind<F: Scalar>(info: duckdb_bind_info) {
 }
 
 unsafe extern "C" fn init<F: Scalar>(info: duckdb_init_info) {
-    guard(&AtInit(info), F::NAME, || {
+    guard(&AtInit(info), F::SPOKEN, || {
         fault::point("init");
         // SAFETY: extra info and bind data were set before and are of these types; the state goes with its destructor.
         unsafe {
@@ -179,7 +185,7 @@ unsafe extern "C" fn init<F: Scalar>(info: duckdb_init_info) {
 }
 
 unsafe extern "C" fn call<F: Scalar>(info: duckdb_function_info, input: duckdb_data_chunk, output: duckdb_vector) {
-    guard(&AtCall(info), F::NAME, || {
+    guard(&AtCall(info), F::SPOKEN, || {
         fault::point("scalar");
         // SAFETY: extra info, bind data and state were set before and are of these types; the state belongs to this
         // thread alone; input and output are live, and the output has the declared type and room for the chunk.
@@ -214,6 +220,9 @@ pub(super) unsafe fn register<F: Scalar>(connection: duckdb_connection, session:
             }
             duckdb_scalar_function_set_return_type(function, overload.result.logical().0);
             duckdb_scalar_function_set_special_handling(function);
+            if F::UNFOLDED {
+                duckdb_scalar_function_set_volatile(function);
+            }
             duckdb_scalar_function_set_extra_info(
                 function,
                 into_raw(Extra { session: Arc::clone(session), result: overload.result }),

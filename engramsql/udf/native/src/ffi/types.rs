@@ -202,14 +202,21 @@ pub enum Parameter {
     HugeInt,
     /// UHUGEINT.
     UHugeInt,
-    /// FLOAT[n].
-    FloatArray(usize),
+    /// FLOAT[n][].
+    FloatArrayList(usize),
+    /// BIGINT[].
+    BigIntList,
 }
 
 impl Parameter {
     pub(super) fn logical(self) -> LogicalType {
         let id = match self {
-            Parameter::FloatArray(size) => return Column::FloatArray(size).logical(),
+            Parameter::FloatArrayList(size) => {
+                let child = Column::FloatArray(size).logical();
+                // SAFETY: a plain constructor, which copies its child.
+                return LogicalType(unsafe { duckdb_create_list_type(child.0) });
+            }
+            Parameter::BigIntList => return Column::BigIntList.logical(),
             Parameter::BigInt => DUCKDB_TYPE_DUCKDB_TYPE_BIGINT,
             Parameter::UBigInt => DUCKDB_TYPE_DUCKDB_TYPE_UBIGINT,
             Parameter::HugeInt => DUCKDB_TYPE_DUCKDB_TYPE_HUGEINT,

@@ -35,8 +35,17 @@ const MACROS: &[&str] = &[
      (FROM _engram_scan(\"table\", first := first, count := count))",
     "CREATE OR REPLACE MACRO main._engram_ids(\"table\") AS TABLE (FROM _engram_ids_native(\"table\")), \
      (\"table\", low, high) AS TABLE (FROM _engram_ids_native(\"table\", low := low, high := high))",
-    "CREATE OR REPLACE MACRO main.engram_embeddings(\"table\", tokens, history := NULL) AS TABLE \
-     (FROM _engram_embeddings(\"table\", tokens, history := history))",
+    // Unnesting one scalar call in a subquery of its own is what DuckDB plans without a join where the list is a column.
+    "CREATE OR REPLACE MACRO main.engram_fetch(\"table\", rowids) AS TABLE (\
+     SELECT u.ord AS ord, u.token AS token, engram_head(\"table\", u.rowid) AS head, u.rowid AS rowid, \
+     cast_to_type(_engram_vector(\"table\", u.rowid, from_json('null', _engram_type(\"table\", 'vector witness'))), \
+     from_json('null', _engram_type(\"table\"))) AS embedding, engram_row(\"table\", u.rowid) AS \"row\" \
+     FROM (SELECT unnest(_engram_list(\"table\", rowids)) AS u))",
+    "CREATE OR REPLACE MACRO main.engram_embeddings(\"table\", tokens, history := NULL) AS TABLE (\
+     SELECT u.token AS token, u.token_id AS token_id, \
+     cast_to_type(_engram_e_t(\"table\", u.rowids, from_json('null', _engram_type(\"table\", 'e_t witness'))), \
+     from_json('null', _engram_type(\"table\", 'e_t'))) AS e_t \
+     FROM (SELECT unnest(_engram_sequence(\"table\", tokens, history)) AS u))",
     "CREATE OR REPLACE MACRO main.engram_warm(\"table\", budget := NULL) AS TABLE \
      (FROM _engram_warm(\"table\", budget := budget))",
     // Rows of NULLs let DuckDB look for an interrupt; see the module `stream`.

@@ -16,6 +16,7 @@ mod inspect;
 mod inspect_rows;
 mod keys;
 mod listing;
+mod lists;
 mod macros;
 mod ngrams;
 mod plan;
@@ -28,6 +29,7 @@ mod scan;
 mod scratch;
 mod settings;
 mod stream;
+mod stretch;
 mod tables;
 mod tokens;
 mod typed;
@@ -41,6 +43,7 @@ use crate::ffi::Registrar;
 use listing::Listed;
 pub use settings::apply as apply_settings;
 use stream::Streamed;
+pub use typed::relation_sql;
 
 /// Registers every function in the database that is loading the extension.
 pub fn register(registrar: &Registrar) -> Result<()> {
@@ -62,6 +65,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<typed::Typed<scalars::OfRow>>()?;
     registrar.scalar::<typed::Typed<scalars::OfRows>>()?;
     registrar.scalar::<typed::TypeText>()?;
+    registrar.scalar::<lists::Ids>()?;
+    registrar.scalar::<lists::Tokens>()?;
 
     registrar.table::<fetch::Fetch>()?;
     registrar.table::<scan::Scan>()?;

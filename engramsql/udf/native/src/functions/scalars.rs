@@ -48,6 +48,13 @@ impl Scalar for Row {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         let RowLocal { gather, bytes } = local;
+        if let Some((table, first)) = gather.stretch(bound, input)? {
+            let width = table.row_bytes();
+            let buffer = grown(bytes, width * input.len());
+            table.scan_into(first, buffer)?;
+            output.assign_parts(buffer, (0..input.len()).map(|row| (row, row * width..(row + 1) * width)));
+            return Ok(());
+        }
         gather.ids(session, bound, input, output)?;
         for (table, batch) in gather.batches() {
             let width = table.row_bytes();

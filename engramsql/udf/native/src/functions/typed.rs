@@ -1,8 +1,9 @@
 //! `_engram_vector` and `_engram_e_t`: values typed FLOAT[n], and `_engram_type`, the text of that type.
 //!
-//! A scalar function's result type is fixed when it is registered, so there is one signature per width; a witness of the
-//! wanted type, whose value nobody looks at, chooses it. With any other witness the values come as FLOAT[], which the
-//! caller casts; a witness that is itself a list binds to nothing, since DuckDB converts a list to every array.
+//! A scalar function's result type is fixed when it is registered, so there is one signature per width; a witness, whose
+//! value nobody looks at, chooses it: NULL::FLOAT[n][] for FLOAT[n]. (A FLOAT[n] itself would do, but DuckDB copies a
+//! constant argument for every row of a chunk, an array element by element; a NULL list costs nothing.) With any other
+//! witness the values come as FLOAT[], which the caller casts.
 
 use super::gather::Gather;
 use super::scalars::{Decoded, OfRow, OfRows, decode};
@@ -36,6 +37,8 @@ pub trait Witnessed: Decoded {
     const TYPED: &'static str;
     /// Widths that have a signature.
     const WIDTHS: &'static [usize];
+    /// Whether ids that follow each other are read as a scan reads.
+    const SCANS: bool;
     /// Width of the value under `table`, if every value has the same.
     fn width(table: &Table) -> Option<usize>;
     /// Reads the rows of `ids`.
@@ -45,6 +48,7 @@ pub trait Witnessed: Decoded {
 impl Witnessed for OfRow {
     const TYPED: &'static str = "_engram_vector";
     const WIDTHS: &'static [usize] = ROW_WIDTHS;
+    const SCANS: bool = true;
 
     fn width(table: &Table) -> Option<usize> {
         table.dim()
@@ -58,6 +62,7 @@ impl Witnessed for OfRow {
 impl Witnessed for OfRows {
     const TYPED: &'static str = "_engram_e_t";
     const WIDTHS: &'static [usize] = TOKEN_WIDTHS;
+    const SCANS: bool = false;
 
     fn width(_table: &Table) -> Option<usize> {
         None
@@ -87,6 +92,7 @@ pub struct Local {
 
 impl<F: Witnessed> Scalar for Typed<F> {
     const NAME: &'static str = F::TYPED;
+    const SPOKEN: &'static str = <F as Decoded>::NAME;
     type Bound = Bound;
     type Local = Local;
 
@@ -95,7 +101,7 @@ impl<F: Witnessed> Scalar for Typed<F> {
             |witness, result| Overload { parameters: vec![Parameter::Text, Parameter::Any, witness].into(), result };
         F::WIDTHS
             .iter()
-            .map(|&width| signature(Parameter::FloatArray(width), Column::FloatArray(width)))
+            .map(|&width| signature(Parameter::FloatArrayList(width), Column::FloatArray(width)))
             .chain([signature(Parameter::Any, Column::FloatList)])
             .collect()
     }
@@ -129,6 +135,16 @@ impl<F: Witnessed> Scalar for Typed<F> {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         let Local { gather, floats } = local;
+        if F::SCANS
+            && let Some(width) = bound.width
+            && let Some((table, first)) = gather.stretch(&bound.table, input)?
+        {
+            let dim = table.require_dim()?;
+            if dim != width {
+                return Err(differs(table, dim, width));
+            }
+            return Ok(table.scan_vectors_into(first, output.array_elements(input.len()))?);
+        }
         F::COLLECT(gather, session, &bound.table, input, output)?;
         let Some(width) = bound.width else {
             return decode(gather, input.len(), output, F::read);
@@ -158,7 +174,9 @@ fn differs(table: &Table, wanted: usize, width: usize) -> Error {
     Error::argument(format!("table '{}' gives FLOAT[{wanted}] here, not FLOAT[{width}]", table.name()))
 }
 
-/// `_engram_type(table [, 'e_t'])`: the type of a table's vectors, or of e_t, as from_json wants it: a JSON string.
+/// `_engram_type(table [, of])`: the type of a table's vectors, or of e_t, as from_json wants it: a JSON string.
+///
+/// `of` is 'vector' or 'e_t' for the type of the values, 'vector witness' or 'e_t witness' for that of their witness.
 pub struct TypeText;
 
 impl Scalar for TypeText {
@@ -188,22 +206,53 @@ impl Scalar for TypeText {
         let names = input.column(0)?;
         let values = if input.columns() > 1 { Some(input.column(1)?) } else { None };
         for row in 0..input.len() {
-            let index = resolver.of_row(session, bound, &names, row)?;
-            let table = resolver.table(index);
-            let dim = match &values {
-                None => table.dim(),
-                Some(values) if *values.ty() == Type::Text && !values.is_null(row) && values.text(row)? == "e_t" => {
-                    let heads = table.require_spec()?.heads();
-                    table.dim().map(|dim| dim * heads)
-                }
-                Some(_) => return Err(Error::argument("the values must be 'e_t', or left out for a row's")),
+            let of = match &values {
+                None => "vector",
+                Some(values) if *values.ty() == Type::Text && !values.is_null(row) => values.text(row)?,
+                Some(_) => "NULL",
             };
-            let text = match write::float_column(dim) {
-                Column::FloatArray(size) => format!("\"FLOAT[{size}]\""),
-                _ => "\"FLOAT[]\"".to_owned(),
+            // Whoever uses the type also calls a function that says what is wrong with a NULL.
+            let table = if names.is_null(row) {
+                None
+            } else {
+                let index = resolver.of_row(session, bound, &names, row)?;
+                Some(&**resolver.table(index))
             };
-            output.assign(row, text.as_bytes());
+            output.assign(row, type_text(table, of)?.as_bytes());
         }
         Ok(())
     }
+}
+
+fn type_text(table: Option<&Table>, of: &str) -> Result<String> {
+    let dim = table.and_then(Table::dim);
+    let dim = match of {
+        "vector" | "vector witness" => dim,
+        "e_t" | "e_t witness" => {
+            let heads = table.map_or(Ok(0), |table| Ok::<_, Error>(table.require_spec()?.heads()))?;
+            dim.map(|dim| dim * heads)
+        }
+        _ => return Err(Error::argument(format!("no values are called {of}; say 'vector' or 'e_t'"))),
+    };
+    let ty = match (write::float_column(dim), of.ends_with("witness")) {
+        (Column::FloatArray(size), false) => format!("FLOAT[{size}]"),
+        (Column::FloatArray(size), true) => format!("FLOAT[{size}][]"),
+        _ => "FLOAT[]".to_owned(),
+    };
+    Ok(format!("\"{ty}\""))
+}
+
+/// SQL for the relation of a table: its columns are those of `engram_scan`, and are computed for the rows and columns
+/// alone that a query uses.
+pub fn relation_sql(table: &Table, name: &str) -> String {
+    let name = format!("'{}'", name.replace('\'', "''"));
+    let (witness, cast) = match write::float_column(table.dim()) {
+        Column::FloatArray(size) => (format!("NULL::FLOAT[{size}][]"), format!("::FLOAT[{size}]")),
+        _ => ("0".to_owned(), String::new()),
+    };
+    format!(
+        "SELECT rowid, head, _engram_vector({name}, rowid, {witness}){cast} AS embedding, \
+         engram_row({name}, rowid) AS \"row\" FROM {}({name})",
+        super::macros::IDS
+    )
 }
