@@ -18,6 +18,7 @@ def hinted(query: object, error: Exception) -> Exception:
         return type(error)(f"{text.rstrip()}\n\n{_INSTEAD}")
     return error
 
+
 # What DuckDB raises before a statement has begun to run.
 _UNBOUND = {"BinderException", "CatalogException", "ParserException", "SyntaxException", "NotImplementedException"}
 

@@ -164,5 +164,3 @@ def queries_below(node: Any) -> list[exp.Expression]:
         elif isinstance(current, exp.Expression):
             todo += children(current)
     return found
-
-

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from engramsql.planner.constraints import Both, Constraint, Listed, Points, Range, Scalar
 from engramsql.quoting import literal
 
-__all__ = ["Relation", "by_key", "by_range", "by_set", "source_of"]
+__all__ = ["ROW", "Relation", "by_key", "by_range", "by_set", "source_of"]
 
-_ROW = "_engram_r"
+ROW = "_engram_r"
 _FAR = (1 << 62) - 1
 
 
@@ -20,20 +20,19 @@ class Relation:
     name: str
     rows: int
     row_bytes: int
-    #: SQL type of the embedding column.
+    #: The expression of the embedding of the row ``_engram_r.rowid``.
     embedding: str
-    #: Width as the vector function is told it; the type follows by a cast if there is one.
     columns: tuple[str, ...] = ("rowid", "head", "embedding", "row")
 
     def select(self, ids: str, *, has_head: bool = False, nulls: bool = False) -> str:
         """A derived table with the columns of the table, over ``ids``, which has a column ``rowid``."""
         table = literal(self.name)
-        head = f"{_ROW}.head" if has_head else f"engram_head({table}, {_ROW}.rowid)"
-        kept = "" if nulls or has_head else f" WHERE {_ROW}.rowid IS NOT NULL"
+        head = f"{ROW}.head" if has_head else f"engram_head({table}, {ROW}.rowid)"
+        kept = "" if nulls or has_head else f" WHERE {ROW}.rowid IS NOT NULL"
         return (
-            f"(SELECT {_ROW}.rowid, {head} AS head, "
-            f"_engram_vector({table}, {_ROW}.rowid, NULL::{self.embedding})::{self.embedding} AS embedding, "
-            f"engram_row({table}, {_ROW}.rowid) AS row FROM {ids} AS {_ROW}{kept})"
+            f"(SELECT {ROW}.rowid, {head} AS head, "
+            f"{self.embedding} AS embedding, "
+            f'engram_row({table}, {ROW}.rowid) AS "row" FROM {ids} AS {ROW}{kept})'
         )
 
 

@@ -244,9 +244,9 @@ def _aliases(node: Any) -> set[str]:
 
     names = set()
     for part in node.walk():
-        if isinstance(part, exp.TableAlias) and part.this is not None:
-            names.add(folded(part.name))
-        elif isinstance(part, exp.Table) and not part.args.get("alias"):
+        if (isinstance(part, exp.TableAlias) and part.this is not None) or (
+            isinstance(part, exp.Table) and not part.args.get("alias")
+        ):
             names.add(folded(part.name))
     return names
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from engramsql._views import embedding_of
 from engramsql.planner.gate import Gate, declares
-from engramsql.planner.ids import Relation
+from engramsql.planner.ids import ROW, Relation
 from engramsql.planner.literals import fold, unfold
 from engramsql.planner.names import Catalog, View
 from engramsql.quoting import folded, identifier, literal
@@ -137,7 +138,7 @@ class Planner:
         if self._version != self._views.version:
             self._relations = {
                 folded(entry.name): Relation(
-                    entry.name, entry.rows, entry.row_bytes, f"FLOAT[{entry.dim}]" if entry.format else "FLOAT[]"
+                    entry.name, entry.rows, entry.row_bytes, embedding_of(entry, f"{ROW}.rowid")
                 )
                 for entry in self._session.tables()
                 if self._views.made(entry.name) is not None
@@ -182,7 +183,9 @@ class Planner:
             rows = self._connection.sql(self._question).fetchall()
         if any(path not in ("", "main", "memory.main") for path, *_ in rows):
             return None
-        views = tuple((name, sql) for _, database, schema, name, sql in rows if (database, schema) == ("memory", "main"))
+        views = tuple(
+            (name, sql) for _, database, schema, name, sql in rows if (database, schema) == ("memory", "main")
+        )
         names, found = set(), self._gate.found(text)
         while found - names:
             names |= found

@@ -13,8 +13,6 @@ from engramsql.planner.literals import folded_list
 from engramsql.quoting import folded, literal
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from engramsql.planner.blocks import Block
 
 __all__ = ["Found", "Place", "Queried", "Reader", "conjuncts", "merge"]

@@ -304,7 +304,7 @@ class Rewriter:
     def _look_through(self, block: Block, item: Item, asked: Demands) -> None:
         """Writes a view, or a common table expression that gains from it, at the place of its reference."""
         what: View | Expression = item.what
-        if self.depth >= _DEPTH or item.node.args.get("joins") and item.alias == "":
+        if self.depth >= _DEPTH or (item.node.args.get("joins") and item.alias == ""):
             return
         if isinstance(what, Expression) and (not asked or not what.plain):
             return
@@ -425,5 +425,3 @@ def _is_qualified_by(block: Block, parts: int) -> bool:
     from sqlglot import exp
 
     return parts > 1 and any(column.args.get("db") for column in block.select.find_all(exp.Column))
-
-

@@ -177,7 +177,6 @@ def parse(source: Source, first: int = 0, last: int | None = None) -> exp.Expres
     return tree
 
 
-
 def numbered(source: Source) -> Source:
     """The text with ``$1``, ``$2``, ... instead of ``?``, so that a parameter can be written twice and anywhere.
 
@@ -190,7 +189,7 @@ def numbered(source: Source) -> Source:
         if kind in ("STRING", "IDENTIFIER") or source.text[start : start + 1] != "?":
             continue
         # `?::` is one token.
-        if source.text[start:end] not in ("?", "?::") or source.text[end : end + 1].isalnum():
+        if source.text[start:end] not in ("?", "?::") or source.text[start + 1 : start + 2].isalnum():
             raise NotUnderstood("a parameter of another kind")
         number += 1
         written += [source.text[position:start], f"${number}"]
