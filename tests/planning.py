@@ -12,6 +12,8 @@ import engramsql
 GOLDEN = Path(__file__).parent / "golden"
 CHECKPOINT = GOLDEN / "ckpt_qwen4_exp_fp8"
 ROWS = 1408
+#: So many rows are no limit.
+MANY = 10**6
 
 __all__ = ["CHECKPOINT", "GOLDEN", "ROWS", "Both", "both", "rows_read"]
 
@@ -53,6 +55,12 @@ class Both:
         """The relation that the database gives, over the registered table."""
         return self.db.sql(self.text(statement), params)
 
+    def accesses(self, statement: str, params: object = None) -> str:
+        """What EXPLAIN says of the tables that are read, a line each."""
+        (key, lines), *_ = self.db.sql(f"EXPLAIN {self.text(statement)}", params).fetchall()
+        assert key == "engramsql", f"not planned: {statement}"
+        return str(lines)
+
     @staticmethod
     def text(statement: str) -> str:
         return statement.format(t="ple", v="named", w="late")
@@ -83,6 +91,8 @@ class Both:
         else:
             assert sorted(map(repr, got)) == sorted(map(repr, rows))
         limit = len(rows) if read is None else read
+        if limit < MANY:
+            assert "all rows" not in self.accesses(statement, params), statement
         assert used <= limit, f"{used} rows read for {len(rows)} returned"
         again = self.db.execute(self.text(statement), params).fetchall()
         assert sorted(map(repr, again)) == sorted(map(repr, rows))

@@ -139,7 +139,7 @@ SUBQUERIES = [
     "SELECT rowid, row FROM {t} WHERE rowid IN (SELECT id FROM keys ORDER BY tag LIMIT 3)",
     "SELECT rowid, row FROM {t} WHERE rowid IN (SELECT id FROM keys UNION SELECT 3)",
     "SELECT rowid, row FROM {t} WHERE rowid IN (SELECT rowid FROM {t} WHERE rowid < 5)",
-    "SELECT rowid, row FROM {t} WHERE rowid IN (WITH k AS (SELECT 5 AS i) SELECT i FROM k)",
+    "SELECT rowid, row FROM {t} WHERE rowid IN (WITH k AS (SELECT 5 AS i FROM range(1)) SELECT i FROM k)",
     "WITH k AS (SELECT id FROM keys WHERE tag < 3) SELECT rowid, row FROM {t} WHERE rowid IN (FROM k)",
     "SELECT rowid, row FROM {t} WHERE rowid IN (SELECT id FROM wide)",
     "SELECT rowid, row FROM {t} WHERE rowid IN (SELECT id FROM keys) AND rowid IN (SELECT id FROM small)",
@@ -154,7 +154,16 @@ SUBQUERIES = [
 
 @pytest.mark.parametrize("statement", SUBQUERIES)
 def test_subqueries(shared: Both, statement: str):
-    read = 80 if "AND rowid IN" in statement else 14 if "UNION ALL" in statement else None
+    # DuckDB reads the row of an id that it knows while it optimises.
+    read = (
+        2
+        if "WITH k AS (SELECT 5" in statement
+        else 80
+        if "AND rowid IN" in statement
+        else 14
+        if "UNION ALL" in statement
+        else None
+    )
     shared.check(statement, read=read)
 
 
@@ -210,13 +219,19 @@ JOINS = [
     "SELECT k.tag, l.row FROM keys k, LATERAL (SELECT p.row FROM {t} p WHERE p.rowid = k.id) l",
     "SELECT k.tag, l.row FROM keys k LEFT JOIN LATERAL (SELECT p.row FROM {t} p WHERE p.rowid = k.id) l ON true",
     "SELECT k.id, count(p.row) FROM keys k JOIN {t} p ON p.rowid = k.id GROUP BY k.id",
+    "SELECT v.i, p.row FROM {t} p RIGHT JOIN (VALUES (5), (6), (2000)) v(i) ON p.rowid = v.i",
+    "SELECT p.rowid, p.row FROM {t} p SEMI JOIN (SELECT id FROM keys WHERE tag < 9) q ON p.rowid = q.id",
+    "WITH q AS (SELECT id FROM keys WHERE tag < 9) SELECT p.rowid, p.row FROM {t} p SEMI JOIN q ON p.rowid = q.id",
+    "WITH q AS (SELECT id FROM keys LIMIT 3) SELECT p.rowid, p.row FROM {t} p JOIN q ON p.rowid = q.id",
+    "WITH z AS (SELECT 1) SELECT p.rowid, p.row FROM {t} p SEMI JOIN (SELECT id FROM small) q ON p.rowid = q.id",
+    "SELECT s.tag, p.row FROM same s LEFT JOIN {t} p ON p.rowid = s.rowid AND p.head < 3",
 ]
 
 
 @pytest.mark.parametrize("statement", JOINS)
 def test_joins(shared: Both, statement: str):
     twice = {"b.row": 200, "count(p.row)": 70, "IS NULL": 0, "s.tag FROM keys": 70, "octet_length(p.row)": 130,
-             "count(row)": 70, "EXISTS (SELECT 1 FROM {t} p WHERE p.rowid = k.id)": 0, "a.rowid = 5": 2}  # fmt: skip
+             "count(row)": 70, "p.head < 3": 70, "EXISTS (SELECT 1 FROM {t} p WHERE p.rowid = k.id)": 0, "a.rowid = 5": 2}  # fmt: skip
     read = next((limit for part, limit in twice.items() if part in statement), None)
     shared.check(statement, read=read)
 

@@ -109,7 +109,7 @@ def unite(one: Constraint | None, other: Constraint | None) -> Constraint | None
         return Points(tuple(dict.fromkeys(one.ids + other.ids)))
     if isinstance(one, Listed) and isinstance(other, Listed):
         return Listed(one.lists + other.lists)
-    parts = []
+    parts: list[Constraint] = []
     for side in (one, other):
         parts += side.parts if isinstance(side, Both) else [side]
     # An open range is most of the table.

@@ -82,7 +82,8 @@ class Catalog:
         if parts[:-1] not in ((), ("main",), ("memory", "main")):
             return None
         name = parts[-1]
-        if name in self.hidden:
+        # `main.x` is looked for among temporary relations too.
+        if name in self.hidden and len(parts) < 3:
             return None
         if name in self.tables:
             return self.tables[name]
@@ -94,7 +95,8 @@ class Catalog:
         """Tables in DuckDB's own storage: read twice, they are the same."""
         if self._base is None:
             rows = self.connection.sql(
-                "SELECT table_name FROM duckdb_tables() WHERE database_name IN ('memory', 'temp') AND schema_name = 'main'"
+                "SELECT table_name FROM duckdb_tables() "
+                "WHERE database_name IN ('memory', 'temp') AND schema_name = 'main'"
             ).fetchall()
             self._base = {folded(name) for (name,) in rows}
         return self._base

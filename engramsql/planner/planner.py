@@ -84,6 +84,8 @@ class Planner:
                 return None
             try:
                 return self._planned(short, lists, at_once)
+            except (duckdb.InterruptException, duckdb.FatalException):
+                raise
             except duckdb.Error:
                 return None
 
@@ -108,13 +110,13 @@ class Planner:
         return replace(planned, text=unfold(planned.text, lists))
 
     def _made(self, text: str, lists: list[str], catalog: Catalog) -> Planned | None:
-        from engramsql.planner.source import NotUnderstood
+        from engramsql.planner.source import NotUnderstoodError
         from engramsql.planner.statements import plan
 
         explain, statement = _explained(text)
         try:
             planned = plan(statement, catalog, lists)
-        except NotUnderstood:
+        except NotUnderstoodError:
             return None
         planned.text = explain + planned.text
         planned.explain = explain
@@ -186,7 +188,8 @@ class Planner:
         views = tuple(
             (name, sql) for _, database, schema, name, sql in rows if (database, schema) == ("memory", "main")
         )
-        names, found = set(), self._gate.found(text)
+        names: set[str] = set()
+        found = self._gate.found(text)
         while found - names:
             names |= found
             found = {one for name, sql in views if folded(name) in names for one in self._gate.found(sql)}
@@ -206,8 +209,6 @@ class Planner:
         views: dict[str, View] = {}
         for name, text in rows:
             key = folded(name)
-            if key in hidden:
-                continue
             if key in self._relations and text == self._views.made(self._relations[key].name):
                 tables[key] = self._relations[key]
             elif (view := _view(key, text)) is not None:
@@ -237,11 +238,11 @@ def _explained(text: str) -> tuple[str, str]:
 
 def _view(name: str, text: str) -> View | None:
     """A view from the text that DuckDB keeps of it."""
-    from engramsql.planner.source import NotUnderstood, Source
+    from engramsql.planner.source import NotUnderstoodError, Source
 
     try:
         source = Source(text)
-    except NotUnderstood:
+    except NotUnderstoodError:
         return None
     index = 0
     while source.word(index) != "VIEW":

@@ -13,7 +13,7 @@ from engramsql.planner.names import Catalog, Expression, Scope, View
 from engramsql.planner.ordered import first_rows
 from engramsql.planner.predicates import Found, Place, Queried, Reader, conjuncts, merge
 from engramsql.planner.shape import columns_of, is_steady, restrictable, traced
-from engramsql.planner.source import NotUnderstood, Source, parse
+from engramsql.planner.source import NotUnderstoodError, Source, parse
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
@@ -48,10 +48,12 @@ class Rewriter:
 
     catalog: Catalog
     lists: list[str]
+    #: How often a name of a relation occurs in the statement, folded.
+    references: dict[str, int] = field(default_factory=dict)
     #: In the order in which they were planned.
     accesses: list[Access] = field(default_factory=list)
     #: Queries that are read twice, and so are written once: text by name.
-    shared: dict[str, tuple[Source, tuple[int, int]]] = field(default_factory=dict)
+    shared: dict[str, tuple[Source, tuple[int, int], str]] = field(default_factory=dict)
     #: Whether the place where they are written exists and is seen from where the rewriter is now.
     can_share: bool = False
     #: Whether the names of the columns of the query to come are free, show in a relation, or are the statement's own.
@@ -153,9 +155,35 @@ class Rewriter:
         """Has a query written once, before the statement; where it stood its name is read."""
         (span,) = queried.pieces
         assert isinstance(span, tuple)
-        queried.shared = f"_engram_shared_{len(self.shared)}"
-        self.shared[queried.shared] = (queried.block.source, span)
+        queried.shared = self.share_text(queried.block.source, span)
         queried.block.source.change(*span, f"FROM {queried.shared}")
+
+    def share_text(self, source: Source, span: tuple[int, int], before: str = "") -> str:
+        """Has a text written once, before the statement; returns the name that it can be read by."""
+        name = f"_engram_shared_{len(self.shared)}"
+        self.shared[name] = (source, span, before)
+        return name
+
+    def repeats(self, expression: Expression) -> bool:
+        """Whether a common table expression is the same if it is read twice."""
+        if not expression.plain:
+            return False
+        source = Source(expression.text)
+        tree = parse(source)
+        return is_steady(source, self.catalog.steady) and _repeats(tree) and self._known_tables(tree, expression.scope)
+
+    def _known_tables(self, tree: Any, scope: Scope) -> bool:
+        """Whether all relations of a query are tables and views of the catalog, which no reading uses up."""
+        from sqlglot import exp
+
+        inner = {folded(cte.alias) for cte in tree.find_all(exp.CTE)}
+        for table in tree.find_all(exp.Table):
+            if folded(table.name) in inner or not isinstance(table.this, exp.Identifier):
+                continue
+            what = self.catalog.resolve(table, scope)
+            if what is None or (isinstance(what, Expression) and not self.repeats(what)):
+                return False
+        return True
 
     # One block
 
@@ -212,10 +240,10 @@ class Rewriter:
             merge(known, found)
         for item in block.items:
             merge(known, joins.joined(block, item, reader))
-        for name, found in demands.items():
-            place = traced(block, name)
-            if place is not None and restrictable(block, place) and self._steady(block):
-                merge(known, {place: Found(found.values, list(found.keys), list(found.queries))})
+        for name, asked in demands.items():
+            target = traced(block, name)
+            if target is not None and restrictable(block, target) and self._steady(block):
+                merge(known, {target: Found(asked.values, list(asked.keys), list(asked.queries))})
         joins.transfer(known)
         return known
 
@@ -315,8 +343,13 @@ class Rewriter:
         home = what.scope if isinstance(what, Expression) else Scope()
         if not _same_names(tree, home, block.scope):
             return
-        if isinstance(what, Expression) and not (is_steady(inner, self.catalog.steady) and _repeats(tree)):
-            return
+        if isinstance(what, Expression):
+            # Read in one place only, it stays one reading wherever it is written.
+            once = self.references.get(folded(what.name), 0) == 1
+            if not is_steady(inner, self.catalog.steady) or not _repeats(tree):
+                return
+            if not once and not self._known_tables(tree, what.scope):
+                return
         before, accesses = self.gains, len(self.accesses)
         changes_of_name = dict(zip(what.columns, range(len(what.columns)), strict=True))
         if changes_of_name:
@@ -413,10 +446,10 @@ def _replace(block: Block, item: Item, *pieces: str | tuple[int, int]) -> None:
     names = [part for part in parts if part is not None]
     first, last = source.index(names[0].meta["start"]), source.index(names[-1].meta["start"])
     if last - first != 2 * (len(names) - 1):
-        raise NotUnderstood("a name of other tokens")
+        raise NotUnderstoodError("a name of other tokens")
     alias = item.node.args.get("alias")
     if len(names) > 1 and alias is None and _is_qualified_by(block, len(names)):
-        raise NotUnderstood("columns qualified by a schema")
+        raise NotUnderstoodError("columns qualified by a schema")
     named = [f" AS {item.written}"] if alias is None or alias.this is None else []
     source.change(source.start(first), source.end(last), *pieces, *named)
 

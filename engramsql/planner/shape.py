@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from engramsql.planner.blocks import Block, argument
 from engramsql.planner.ids import Relation
-from engramsql.planner.predicates import Place
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
+    from engramsql.planner.predicates import Place
     from engramsql.planner.source import Source
 
 __all__ = ["columns_of", "is_single_pass", "is_steady", "restrictable", "traced"]

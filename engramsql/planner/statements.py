@@ -7,7 +7,8 @@ from typing import Any
 
 from engramsql.planner.names import Catalog, Scope
 from engramsql.planner.rewrite import Access, Rewriter
-from engramsql.planner.source import NotUnderstood, Source, numbered, parse
+from engramsql.planner.source import NotUnderstoodError, Source, numbered, parse
+from engramsql.quoting import folded
 
 __all__ = ["NAME", "Planned", "plan"]
 
@@ -39,7 +40,7 @@ def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
         lists: The lists.
 
     Raises:
-        NotUnderstood: If it should run as it is.
+        NotUnderstoodError: If it should run as it is.
     """
     source = Source(text)
     if "?" in text:
@@ -48,14 +49,14 @@ def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
     while last and source.kind(last - 1) == "SEMICOLON":
         last -= 1
     if "SEMICOLON" in source.kinds[:last]:
-        raise NotUnderstood("several statements")
+        raise NotUnderstoodError("several statements")
     first = 0
     if source.word(first) not in _STARTS:
-        raise NotUnderstood("a statement without a query")
+        raise NotUnderstoodError("a statement without a query")
     if source.word(first) == "CREATE" and "TABLE" not in [source.word(first + i) for i in range(1, 5)]:
-        raise NotUnderstood("what it makes is kept as it is written")
+        raise NotUnderstoodError("what it makes is kept as it is written")
     tree = parse(source, first, last)
-    rewriter = Rewriter(catalog, lists)
+    rewriter = Rewriter(catalog, lists, _references(tree))
     place = _place(source, first, last)
     rewriter.can_share = place is not None
     _visit(tree, source, rewriter)
@@ -78,10 +79,20 @@ def _visit(tree: Any, source: Source, rewriter: Rewriter) -> None:
         rewriter.naming = "free" if isinstance(tree, exp.Insert) else "inner"
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is not None:
-            raise NotUnderstood("WITH before the statement")
+            raise NotUnderstoodError("WITH before the statement")
         for part in (tree.this, tree.args.get("expression")):
             if isinstance(part, exp.Query) and not isinstance(part, exp.Table):
                 rewriter.query(part, source, Scope(), None, {})
+
+
+def _references(tree: Any) -> dict[str, int]:
+    from sqlglot import exp
+
+    counts: dict[str, int] = {}
+    for table in tree.find_all(exp.Table):
+        name = folded(table.name)
+        counts[name] = counts.get(name, 0) + 1
+    return counts
 
 
 def _place(source: Source, first: int, last: int) -> tuple[int, bool] | None:
@@ -103,7 +114,7 @@ def _place(source: Source, first: int, last: int) -> tuple[int, bool] | None:
 
 def _write_shared(source: Source, rewriter: Rewriter, index: int, has_with: bool) -> None:
     texts = []
-    for name, (origin, span) in rewriter.shared.items():
-        texts.append(f"{name} AS MATERIALIZED ({origin.render(*span, inside=span)}\n)")
+    for name, (origin, span, before) in rewriter.shared.items():
+        texts.append(f"{name} AS MATERIALIZED ({before}{origin.render(*span, inside=span)}\n)")
     start = source.start(index)
     source.change(start, start, ("" if has_with else "WITH ") + ", ".join(texts) + (", " if has_with else " "))
