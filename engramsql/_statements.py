@@ -79,7 +79,11 @@ class Statements(_ABC):
         """
         _connection, _plan = self._planned(query, True)
         _run = _partial(_connection.execute, query, params)
-        _better = _partial(_connection.execute, _plan, params) if isinstance(_plan, str) else None
+        _better = None
+        if isinstance(_plan, str):
+            _better = _partial(_connection.execute, _plan, params)
+        elif _plan is not None:
+            _better = _partial(_plan.execute, _connection, params)
         _explain = _partial(_hinted, query)
         del self, query, params, _connection, _plan
         if _better is not None:

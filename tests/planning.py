@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import engramsql
+from engramsql.planner import Planner
 
+Planner.strict = True
 GOLDEN = Path(__file__).parent / "golden"
 CHECKPOINT = GOLDEN / "ckpt_qwen4_exp_fp8"
 ROWS = 1408

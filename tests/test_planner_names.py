@@ -201,7 +201,10 @@ def test_python_variables_are_keys_and_are_read_once(made: Both):
         assert rows_read(db) == before
         del reader
     reader = keys_here.to_reader()
-    twice = "WITH q AS (SELECT p.rowid FROM ple p, reader k WHERE p.rowid = k.id) SELECT a.rowid FROM q a, q b WHERE a.rowid = 5 AND b.rowid = 5"
+    twice = (
+        "WITH q AS (SELECT p.rowid FROM ple p, reader k WHERE p.rowid = k.id) "
+        "SELECT a.rowid FROM q a, q b WHERE a.rowid = 5 AND b.rowid = 5"
+    )
     assert db.execute(twice).fetchall() == [(5,)]
     del reader
 

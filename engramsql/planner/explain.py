@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engramsql.planner.constraints import Both, Constraint, Listed, Points, Range, Scalar
@@ -19,8 +20,13 @@ __all__ = ["Explanation", "line"]
 class Explanation:
     """The answer to EXPLAIN of a planned statement."""
 
-    def __init__(self, planned: Planned) -> None:
+    def __init__(self, planned: Planned, text: str) -> None:
         self._planned = planned
+        self._text = text
+
+    def execute(self, connection: duckdb.DuckDBPyConnection, params: object) -> duckdb.DuckDBPyConnection:
+        """The connection with the answer as its result."""
+        return connection.execute(self._answer(connection, params))
 
     def relation(self, connection: duckdb.DuckDBPyConnection, params: object) -> duckdb.DuckDBPyRelation:
         """A relation with DuckDB's columns, whose first row says what is read.
@@ -28,12 +34,24 @@ class Explanation:
         Raises:
             duckdb.Error: If the statement does not bind.
         """
-        rows = connection.sql(self._planned.text, params=params).fetchall()
-        lines = "\n".join(line(access) for access in self._planned.accesses)
+        return connection.sql(self._answer(connection, params))
+
+    def _answer(self, connection: duckdb.DuckDBPyConnection, params: object) -> str:
+        """A statement that returns the answer."""
+        import duckdb
+
+        accesses = self._planned.accesses
+        try:
+            rows = connection.sql(self._planned.text, params=params).fetchall()
+        except duckdb.Error:
+            # As the statement itself: it runs as it is written.
+            rows = connection.sql(self._text, params=params).fetchall()
+            accesses = [replace(access, by=None) for access in accesses]
+        lines = "\n".join(line(access) for access in accesses)
         if lines:
             rows.insert(0, ("engramsql", lines + "\n"))
         values = ", ".join(f"({literal(key)}, {literal(value)})" for key, value in rows)
-        return connection.sql(f"SELECT * FROM (VALUES {values}) AS plan(explain_key, explain_value)")
+        return f"SELECT * FROM (VALUES {values}) AS plan(explain_key, explain_value)"
 
 
 def line(access: Access) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engramsql.quoting import folded
 
@@ -24,6 +24,9 @@ class Expression:
     columns: tuple[str, ...]
     text: str
     scope: Scope
+    #: What its own text reads where it is defined, and the expressions that it reads by name.
+    reads: list[Any] = field(default_factory=list, kw_only=True)
+    names: list[Expression] = field(default_factory=list, kw_only=True)
     #: Neither recursive, nor MATERIALIZED, nor something other than a query.
     plain: bool
 

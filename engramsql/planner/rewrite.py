@@ -48,6 +48,8 @@ class Rewriter:
 
     catalog: Catalog
     lists: list[str]
+    #: The common table expressions that are read by name, where the rewriter is now.
+    named: list[Expression] = field(default_factory=list)
     #: How often a name of a relation occurs in the statement, folded.
     references: dict[str, int] = field(default_factory=dict)
     #: In the order in which they were planned.
@@ -100,10 +102,29 @@ class Rewriter:
             if recursive:
                 scope = Scope(scope, {folded(expression.name): expression})
             if isinstance(cte.this, exp.Query):
-                self._as("inner", cte.this, source, scope, outer)
+                self._body(expression, cte.this, source, scope, outer)
             scope = Scope(scope, {folded(expression.name): expression})
         self.can_share = shares
         return scope
+
+    def _body(self, expression: Expression, node: Any, source: Source, scope: Scope, outer: Block | None) -> None:
+        """Plans an expression in place; what it reads counts where it is read by its name."""
+        accesses, named = self.accesses, self.named
+        self.accesses, self.named = [], []
+        self._as("inner", node, source, scope, outer)
+        expression.reads, expression.names = self.accesses, self.named
+        self.accesses, self.named = accesses, named
+
+    def all_accesses(self) -> list[Access]:
+        """What the whole statement reads, with the expressions that it reads by name."""
+        found, todo, seen = list(self.accesses), list(self.named), set()
+        while todo:
+            expression = todo.pop(0)
+            if id(expression) not in seen:
+                seen.add(id(expression))
+                found += expression.reads
+                todo += expression.names
+        return found
 
     def _operation(self, node: Any, source: Source, scope: Scope, outer: Block | None, demands: Demands) -> None:
         if any(argument(node, key) for key in ("limit", "offset", "fetch", "order", "sample")) and any(
@@ -257,7 +278,9 @@ class Rewriter:
             found = known.get((item.index, "rowid"), Found())
             self._table(block, item, item.what, found, swapped)
         elif isinstance(item.what, (View, Expression)):
-            self._look_through(block, item, self._asked(block, item, known))
+            looked = self._look_through(block, item, self._asked(block, item, known))
+            if isinstance(item.what, Expression) and not looked:
+                self.named.append(item.what)
         elif isinstance(item.what, exp.Subquery):
             naming, self.naming = self.naming, "inner"
             self.query(item.what, block.source, block.scope, block, self._asked(block, item, known))
@@ -329,28 +352,28 @@ class Rewriter:
                 asked[name] = Found(found.values, keys, queries)
         return asked
 
-    def _look_through(self, block: Block, item: Item, asked: Demands) -> None:
+    def _look_through(self, block: Block, item: Item, asked: Demands) -> bool:
         """Writes a view, or a common table expression that gains from it, at the place of its reference."""
         what: View | Expression = item.what
         if self.depth >= _DEPTH or (item.node.args.get("joins") and item.alias == ""):
-            return
+            return False
         if isinstance(what, Expression) and (not asked or not what.plain):
-            return
+            return False
         if item.renamed and what.columns:
-            return
+            return False
         inner = Source(what.text)
         tree = parse(inner)
         home = what.scope if isinstance(what, Expression) else Scope()
         if not _same_names(tree, home, block.scope):
-            return
+            return False
         if isinstance(what, Expression):
             # Read in one place only, it stays one reading wherever it is written.
             once = self.references.get(folded(what.name), 0) == 1
             if not is_steady(inner, self.catalog.steady) or not _repeats(tree):
-                return
+                return False
             if not once and not self._known_tables(tree, what.scope):
-                return
-        before, accesses = self.gains, len(self.accesses)
+                return False
+        before, accesses, names = self.gains, len(self.accesses), len(self.named)
         changes_of_name = dict(zip(what.columns, range(len(what.columns)), strict=True))
         if changes_of_name:
             asked = self._renamed(tree, inner, home, what.columns, asked)
@@ -362,13 +385,15 @@ class Rewriter:
         self.can_share, self.naming = shares, naming
         if self.gains == before:
             if isinstance(what, Expression):
-                del self.accesses[accesses:]
-            return
+                # It is read where it is defined.
+                del self.accesses[accesses:], self.named[names:]
+            return False
         text = f"({inner.render()})"
         if what.columns:
             columns = ", ".join('"' + column.replace('"', '""') + '"' for column in what.columns)
             text = f"(SELECT * FROM {text} AS _engram_v({columns}))"
         _replace(block, item, text)
+        return True
 
     def _renamed(self, tree: Any, source: Source, scope: Scope, columns: tuple[str, ...], asked: Demands) -> Demands:
         names = self._columns(tree, source, scope, None)

@@ -56,7 +56,7 @@ def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
     if source.word(first) == "CREATE" and "TABLE" not in [source.word(first + i) for i in range(1, 5)]:
         raise NotUnderstoodError("what it makes is kept as it is written")
     tree = parse(source, first, last)
-    rewriter = Rewriter(catalog, lists, _references(tree))
+    rewriter = Rewriter(catalog, lists, references=_references(tree))
     place = _place(source, first, last)
     rewriter.can_share = place is not None
     _visit(tree, source, rewriter)
@@ -65,7 +65,7 @@ def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
     for position, end in rewriter.unnamed:
         source.change(end, end, f" AS {NAME.format(position)}")
     unnamed = tuple(position for position, _ in rewriter.unnamed)
-    return Planned(source.render(), rewriter.accesses, source.changed, unnamed=unnamed)
+    return Planned(source.render(), rewriter.all_accesses(), source.changed, unnamed=unnamed)
 
 
 def _visit(tree: Any, source: Source, rewriter: Rewriter) -> None:
