@@ -12,13 +12,14 @@ use std::sync::Arc;
 
 const FIELDS: &[(&str, Column)] = &[
     ("differs", Column::Boolean),
-    ("norm", Column::Double),
+    ("norm_a", Column::Double),
+    ("norm_b", Column::Double),
     ("l2", Column::Double),
     ("cosine", Column::Double),
     ("max_abs", Column::Float),
 ];
 /// Place of the field that can be NULL in a row that is not.
-const COSINE: usize = 3;
+const COSINE: usize = 4;
 
 /// The function.
 pub struct RowDistance;
@@ -119,8 +120,9 @@ fn write(found: &[Option<Distance>], output: &mut OutVector<'_>) {
     let mut differs = output.field(0);
     each().for_each(|(row, distance)| differs.values::<u8>(rows)[row] = u8::from(distance.differs));
     for (field, of) in [
-        (1, (|distance| Some(distance.norm)) as fn(Distance) -> Option<f64>),
-        (2, |distance| Some(distance.l2)),
+        (1, (|distance| Some(distance.norm_a)) as fn(Distance) -> Option<f64>),
+        (2, |distance| Some(distance.norm_b)),
+        (3, |distance| Some(distance.l2)),
         (COSINE, |distance| distance.cosine),
     ] {
         let mut vector = output.field(field);

@@ -4,6 +4,7 @@
 //! with default values accept both. They live in a schema of a database, so they are made only where the default
 //! database is in memory: a user's database file is never written to.
 
+use super::analysts;
 use crate::error::Result;
 use crate::ffi::Registrar;
 
@@ -69,7 +70,8 @@ pub fn create(registrar: &Registrar) -> Result<()> {
     if registrar.query(DEFAULT_IS_IN_MEMORY)? == 0 {
         return Ok(());
     }
-    for sql in MACROS {
+    let analysts = analysts::all().iter().map(|found| found.statement);
+    for sql in MACROS.iter().copied().chain(analysts) {
         registrar.query(sql)?;
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! The SQL functions, one module per topic. No `unsafe` here.
 
+mod analysts;
 mod arguments;
 mod build;
 mod catalog;

@@ -1,5 +1,6 @@
 //! `engram_functions()`: every SQL function with its signature, what it does, and an example.
 
+use super::analysts;
 use super::listing::{Cell, Listing};
 use crate::error::Result;
 use crate::ffi::{Arguments, Column};
@@ -8,7 +9,7 @@ use engram_engine::catalog::Session;
 /// One SQL function.
 struct Entry {
     name: &'static str,
-    /// "scalar", "table" or "copy".
+    /// "scalar", "table" or "copy"; macros are told by their own files.
     kind: &'static str,
     signature: &'static str,
     description: &'static str,
@@ -289,11 +290,12 @@ impl Listing for Functions {
     }
 
     fn rows(_session: &Session, _arguments: &()) -> Result<Vec<Vec<Cell>>> {
-        Ok(ENTRIES
+        let native = ENTRIES
             .iter()
-            .map(|entry| {
-                [entry.name, entry.kind, entry.signature, entry.description, entry.example].map(Cell::from).to_vec()
-            })
-            .collect())
+            .map(|entry| [entry.name, entry.kind, entry.signature, entry.description, entry.example].map(Cell::from));
+        let macros = analysts::all()
+            .iter()
+            .map(|found| [found.name, "macro", &found.signature, &found.description, &found.example].map(Cell::from));
+        Ok(native.chain(macros).map(|cells| cells.to_vec()).collect())
     }
 }

@@ -11,7 +11,9 @@ pub struct Distance {
     /// Whether any value differs; a NaN equals a NaN.
     pub differs: bool,
     /// Euclidean norm of the first.
-    pub norm: f64,
+    pub norm_a: f64,
+    /// And of the second.
+    pub norm_b: f64,
     /// Euclidean distance.
     pub l2: f64,
     /// Cosine of the angle between them; `None` where one of them is zero.
@@ -38,9 +40,10 @@ impl Distance {
             ab += x * y;
             dd += (x - y) * (x - y);
         }
-        let norms = aa.sqrt() * bb.sqrt();
+        let (norm_a, norm_b) = (aa.sqrt(), bb.sqrt());
+        let norms = norm_a * norm_b;
         let cosine = (norms != 0.0).then(|| (ab / norms).clamp(-1.0, 1.0));
-        Distance { differs, norm: aa.sqrt(), l2: dd.sqrt(), cosine, max_abs }
+        Distance { differs, norm_a, norm_b, l2: dd.sqrt(), cosine, max_abs }
     }
 }
 
@@ -70,7 +73,8 @@ mod tests {
     fn distances_are_those_of_plain_geometry() {
         let distance = Distance::of(&[3.0, 0.0, 4.0], &[3.0, 4.0, 4.0]);
         assert!(distance.differs);
-        assert_eq!((distance.norm, distance.l2, distance.max_abs), (5.0, 4.0, 4.0));
+        assert_eq!((distance.norm_a, distance.norm_b), (5.0, 41f64.sqrt()));
+        assert_eq!((distance.l2, distance.max_abs), (4.0, 4.0));
         assert!((distance.cosine.unwrap() - 25.0 / (5.0 * 41f64.sqrt())).abs() < 1e-15);
         let same = Distance::of(&[1.5, -2.0], &[1.5, -2.0]);
         assert_eq!((same.differs, same.l2, same.max_abs), (false, 0.0, 0.0));
