@@ -1,7 +1,7 @@
 """The catalog's tables and views as DuckDB views of one connection.
 
-A registered table is a view over ``engram_scan``, so that neither a Python variable nor a file of its name is taken for
-it. The views follow the catalog file, whoever changes it.
+A registered table is a view that computes its columns from the row ids, so that neither a Python variable nor a file of
+its name is taken for it. The views follow the catalog file, whoever changes it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from engramsql.script import split
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engramsql.engine import Session
+    from engramsql.engine import Session, TableEntry
 
 __all__ = ["CatalogViews", "without_variables"]
 
+# Largest size of a DuckDB array type.
+MAX_ARRAY = 100_000
 # What of the catalog file changes when its content does: it is replaced, never written in place.
 _Version = tuple[int, int, int]
 
@@ -39,6 +41,8 @@ class CatalogViews:
         self._version: _Version | None = None
         # Folded name to name and SELECT: `V` replaces `v`.
         self._made: dict[str, tuple[str, str]] = {}
+        # Folded name to the statement as DuckDB keeps it.
+        self._kept: dict[str, str] = {}
         # Two threads that make one view at a time would refuse each other. Reentrant: a warning can run any code.
         self._lock = threading.RLock()
 
@@ -50,8 +54,17 @@ class CatalogViews:
                 self._follow()
                 self._version = version
 
+    @property
+    def version(self) -> object:
+        """Changes when the catalog does, after :meth:`refresh`."""
+        return self._version
+
+    def made(self, name: str) -> str | None:
+        """The statement that DuckDB keeps of a view made here, if it is one; None if it was not made."""
+        return self._kept.get(folded(name)) if folded(name) in self._made else None
+
     def _follow(self) -> None:
-        tables = {entry.name: _scan_of(entry.name) for entry in self._session.tables()}
+        tables = {entry.name: _relation_of(entry) for entry in self._session.tables()}
         views = {entry.name: entry.sql for entry in self._session.views()}
         cursor = self._connection.cursor()
         for key in self._made.keys() - {folded(name) for name in (*tables, *views)}:
@@ -67,6 +80,13 @@ class CatalogViews:
             reason = self._make_view(cursor, name, select)
             if reason is not None:
                 warnings.warn(f"view '{name}' was left out: {reason}", EngramWarning, stacklevel=5)
+        self._kept = {
+            folded(name): text
+            for name, text in cursor.execute(
+                "SELECT view_name, sql FROM duckdb_views() "
+                "WHERE NOT internal AND database_name = 'memory' AND schema_name = 'main'"
+            ).fetchall()
+        }
         cursor.close()
 
     def create(self, name: str, sql: str, *, replace: bool) -> None:
@@ -137,8 +157,16 @@ def without_variables(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
         cursor.execute(f"SET python_enable_replacements = {str(variables).lower()}")
 
 
-def _scan_of(table: str) -> str:
-    return f"SELECT * FROM engram_scan({literal(table)})"
+def _relation_of(table: TableEntry) -> str:
+    """The SELECT that a table's name stands for: columns are computed for the rows alone that a query uses."""
+    name = literal(table.name)
+    witness, cast = "0", ""
+    if table.dim is not None and 1 <= table.dim <= MAX_ARRAY:
+        witness, cast = f"NULL::FLOAT[{table.dim}][]", f"::FLOAT[{table.dim}]"
+    return (
+        f"SELECT rowid, head, _engram_vector({name}, rowid, {witness}){cast} AS embedding, "
+        f'engram_row({name}, rowid) AS "row" FROM _engram_ids_native({name})'
+    )
 
 
 def _create_view(name: str, select: str) -> str:

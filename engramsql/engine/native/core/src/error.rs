@@ -54,6 +54,24 @@ pub enum Error {
         /// Table name.
         table: String,
     },
+    /// Text for a table without a tokenizer.
+    #[error(
+        "table '{table}' has no tokenizer, so text cannot be turned into token ids; drop it and register it again with tokenizer := 'PATH/tokenizer.json'"
+    )]
+    NoTokenizer {
+        /// Table name.
+        table: String,
+    },
+    /// Text for a table whose tokenizer cannot be read.
+    #[error(
+        "table '{table}': {error}; put the file back, or drop the table and register it again with tokenizer := 'PATH/tokenizer.json'"
+    )]
+    Tokenizer {
+        /// Table name.
+        table: String,
+        /// Why.
+        error: SpecError,
+    },
     /// A prefetch that ended in a panic.
     #[error("internal error while prefetching rows of table '{table}'; this is a bug in engramsql, please report it")]
     Prefetch {
@@ -149,7 +167,7 @@ impl Error {
             | Error::Kernel(_)
             | Error::Format(FormatError::Kernel(_)) => ErrorKind::Argument,
             Error::Table { error, .. } => error.kind(),
-            Error::NoSpec { .. } => ErrorKind::Spec,
+            Error::NoSpec { .. } | Error::NoTokenizer { .. } | Error::Tokenizer { .. } => ErrorKind::Spec,
             Error::NoFormat { .. } | Error::Format(_) => ErrorKind::Format,
             Error::Spec(e) => e.kind(),
             Error::Source(SourceError::WrongConstant { .. }) => ErrorKind::Spec,

@@ -7,12 +7,12 @@ use crate::fault;
 use crate::format::{Decoder, ValueFormat};
 use crate::gather::{Bfloat16, Bytes, Output, Vectors, gather};
 use crate::prefetch::Prefetch;
-use crate::read::{PathStats, ReadPlan, Readers, RowSink, TakeBytes};
+use crate::read::{PathStats, PlannedRead, ReadPlan, Readers, RowSink, TakeBytes};
 use crate::source::{Layout, SourceKind, SourceTable};
-use crate::spec::{Sequence, Spec};
+use crate::spec::{Sequence, Spec, TextTokenizer};
 use crate::view::View;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// One row of `engram_shards()`: an extent of one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +90,9 @@ pub struct Table {
     digest: Option<String>,
     checksums: Option<String>,
     identity: String,
+    tokenizer: Option<PathBuf>,
+    /// Read when the first text comes.
+    text: OnceLock<Arc<TextTokenizer>>,
     readers: Readers,
     /// Those that may still run.
     prefetches: Mutex<Vec<Prefetch>>,
@@ -116,6 +119,8 @@ impl Table {
             checksums: found.checksums,
             identity: found.identity.unwrap_or_else(|| found.layout.identity()),
             layout: found.layout,
+            tokenizer: found.tokenizer,
+            text: OnceLock::new(),
             readers,
             prefetches: Mutex::default(),
             views: RwLock::new(Arc::new([])),
@@ -189,6 +194,30 @@ impl Table {
         self.identity.clone()
     }
 
+    /// The `tokenizer.json` that text goes through: declared, beside the files, or that of the table it was built from.
+    pub fn tokenizer_path(&self) -> Option<&Path> {
+        self.tokenizer.as_deref()
+    }
+
+    /// Where its tokenizer lies, or the error that says how to give one.
+    pub fn require_tokenizer(&self) -> Result<&Path> {
+        self.tokenizer.as_deref().ok_or_else(|| Error::NoTokenizer { table: self.name.clone() })
+    }
+
+    /// The tokenizer, which is read when it is asked for first.
+    ///
+    /// # Errors
+    /// A table without one, or a file that is gone or no tokenizer.
+    pub fn tokenizer(&self) -> Result<&Arc<TextTokenizer>> {
+        if let Some(known) = self.text.get() {
+            return Ok(known);
+        }
+        let path = self.require_tokenizer()?;
+        let refuse = |error| Error::Tokenizer { table: self.name.clone(), error };
+        let found = TextTokenizer::shared(path).map_err(refuse)?;
+        Ok(self.text.get_or_init(|| found))
+    }
+
     /// Number of shards.
     pub fn shard_count(&self) -> u32 {
         self.layout.shard_count()
@@ -250,6 +279,12 @@ impl Table {
     /// Every id is in `0..rows`, or the error names the first that is not.
     pub fn check_ids(&self, ids: &[i64]) -> Result<()> {
         ReadPlan::new(&self.layout, ids).map(drop).map_err(|id| self.out_of_range(id.into()))
+    }
+
+    /// The reads that a fetch of `ids`, as one batch, would take now. Reads no row.
+    pub fn plan(&self, ids: &[i64]) -> Result<Vec<PlannedRead>> {
+        self.check_ids(ids)?;
+        Ok(self.readers.plan(&ReadPlan::proven(&self.layout, ids))?)
     }
 
     /// Row bytes of `ids` in order, duplicates kept: `out.len() == ids.len() * row_bytes()`.

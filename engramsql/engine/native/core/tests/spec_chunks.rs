@@ -1,41 +1,10 @@
 //! However a sequence is cut or packed, its row ids are those of one pass.
 
 mod npz;
+mod spec_support;
 
-use engram_engine::spec::{PackedSequences, Sequence, Spec, TokenMap};
-use npz::{cases, json, with};
-use serde_json::json;
-use std::sync::Arc;
-
-/// Small deterministic generator; the cases need variety, not quality.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound
-    }
-}
-
-/// One spec per family and variant.
-fn specs() -> Vec<Spec> {
-    let qwen = json("qwen_generic.json")["configs"][0].clone();
-    let demo = cases(&json("engram_demo.json"))[2]["config"].clone();
-    let peft = cases(&json("engram_peft.json"))[2]["config"].clone();
-    let longcat = cases(&json("longcat.json"))[1]["config"].clone();
-    let engine = with(&longcat, json!({"eos_rule": "engine_0_33"}));
-    let deepseek = with(&json("deepseek_v41_small.json")["config"], json!({"image_token_id": 3}));
-    let map = Arc::new(TokenMap::from_vec((0..800).map(|id| id % 500).collect()).unwrap());
-    let build = |family: &str, config, layer, map| Spec::from_config(family, config, layer, map).unwrap();
-    vec![
-        build("qwen_ple_v1", &qwen, None, None),
-        build("deepseek_v41", &deepseek, Some(5), Some(map)),
-        build("engram_demo", &demo, Some(4), None),
-        build("engram_peft", &peft, Some(9), None),
-        build("longcat", &longcat, None, None),
-        build("longcat", &engine, None, None),
-    ]
-}
+use engram_engine::spec::{PackedSequences, Sequence};
+use spec_support::{Draw, specs};
 
 #[test]
 fn cuts_and_batches_equal_one_pass() {

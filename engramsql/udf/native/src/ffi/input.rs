@@ -181,6 +181,19 @@ impl<'a> Vector<'a> {
         }
     }
 
+    /// The values of a BIGINT vector without a NULL.
+    pub fn bigints(&self) -> Option<&[i64]> {
+        if self.ty != Type::Int(IntType::I64) {
+            return None;
+        }
+        // A mask may be there and say that every row is valid.
+        if !self.validity.is_null() && (0..self.len).any(|row| self.is_null(row)) {
+            return None;
+        }
+        // SAFETY: the type tag says what the data is.
+        Some(unsafe { self.slice::<i64>() })
+    }
+
     /// # Safety
     /// The vector's elements are `T`s.
     unsafe fn convert<T: Copy>(

@@ -31,6 +31,6 @@ pub use setting::{Setting, Settings};
 #[cfg(unix)]
 #[cfg(unix)]
 pub use static_link::register_static;
-pub use table_function::{Arguments, Columns, OutChunk, TableFunction};
+pub use table_function::{Arguments, CHUNK, Columns, OutChunk, TableFunction};
 pub use types::{Column, Parameter, Type};
 pub use value::Value;

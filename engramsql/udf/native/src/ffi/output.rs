@@ -138,6 +138,30 @@ impl<'a> OutVector<'a> {
         }
     }
 
+    /// The elements of a BIGINT[] vector, sized to `total`; rows point into them through [`ListEntry`]s.
+    ///
+    /// # Panics
+    /// If it is not one.
+    pub fn integer_elements(&mut self, total: usize) -> Result<&mut [i64]> {
+        assert!(self.ty == Column::BigIntList, "list of {:?}", self.ty);
+        // SAFETY: a live list vector; its child holds `total` integers once reserved.
+        unsafe {
+            let child = resize(self.raw, total)?;
+            Ok(slice_mut(duckdb_vector_get_data(child), total))
+        }
+    }
+
+    /// The elements of a STRUCT[] vector, sized to `total`; rows point into them through [`ListEntry`]s.
+    ///
+    /// # Panics
+    /// If it is not one.
+    pub fn struct_elements(&mut self, total: usize) -> Result<OutVector<'_>> {
+        let Column::StructList(fields) = self.ty else { panic!("structs written to {:?}", self.ty) };
+        // SAFETY: a live list vector; its child is a struct vector with room for `total` rows once reserved, borrowed
+        // from self.
+        unsafe { Ok(OutVector::new(resize(self.raw, total)?, Column::Struct(fields), total)) }
+    }
+
     /// The inner lists and the integers of a BIGINT[][] vector, sized to `lists` and `total`.
     ///
     /// # Panics
@@ -149,6 +173,25 @@ impl<'a> OutVector<'a> {
             let inner = resize(self.raw, lists)?;
             let values = resize(inner, total)?;
             Ok((slice_mut(duckdb_vector_get_data(inner), lists), slice_mut(duckdb_vector_get_data(values), total)))
+        }
+    }
+
+    /// Makes every row of `rows` NULL. Not for FLOAT[n], see [`set_null`](Self::set_null).
+    pub fn set_nulls(&mut self, rows: Range<usize>) {
+        assert!(rows.start <= rows.end && rows.end <= self.len && !matches!(self.ty, Column::FloatArray(_)));
+        if rows.is_empty() {
+            return;
+        }
+        // SAFETY: once writable, the mask has one bit for each of the vector's `len` rows, in words of 64.
+        unsafe {
+            duckdb_vector_ensure_validity_writable(self.raw);
+            let mask = duckdb_vector_get_validity(self.raw);
+            for word in rows.start / 64..=(rows.end - 1) / 64 {
+                let from = rows.start.max(word * 64) - word * 64;
+                let to = rows.end.min(word * 64 + 64) - word * 64;
+                let bits = if to - from == 64 { u64::MAX } else { ((1u64 << (to - from)) - 1) << from };
+                *mask.add(word) &= !bits;
+            }
         }
     }
 

@@ -33,7 +33,11 @@ unsafe extern "C" fn replace(info: duckdb_replacement_scan_info, name: *const c_
             return Ok(());
         };
         if extra.session.contains(name).unwrap_or(false) {
-            call(info, &extra.function, name);
+            // A table that cannot be opened is left to the scan, which says why.
+            match extra.session.table(name) {
+                Ok(table) => call(info, c"query", &crate::functions::relation_sql(&table, name)),
+                Err(_) => call(info, &extra.function, name),
+            }
         } else if let Some(sql) = view(&extra.session, name) {
             call(info, c"query", &sql);
         }
@@ -58,7 +62,8 @@ fn call(info: duckdb_replacement_scan_info, function: &CStr, argument: &str) {
     }
 }
 
-/// Makes `FROM name` mean `FROM function('name')` for every table of the session, and a view of the catalog its SELECT.
+/// Makes `FROM name` mean the relation of that table of the session, and for a view of the catalog its SELECT. `function`
+/// takes the name of a table that cannot be opened.
 ///
 /// # Safety
 /// `database` is live.

@@ -10,6 +10,7 @@ use super::value::{self, Value};
 use crate::error::{Error, Result};
 use engram_engine::catalog::Session;
 use engram_engine::fault;
+use std::borrow::Cow;
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Overload {
     /// Parameter types, in order.
-    pub parameters: &'static [Parameter],
+    pub parameters: Cow<'static, [Parameter]>,
     /// Result type.
     pub result: Column,
 }
@@ -26,10 +27,16 @@ pub struct Overload {
 pub trait Scalar: 'static {
     /// SQL name.
     const NAME: &'static str;
+    /// Name in error texts: of an internal function, that of the public one it stands for.
+    const SPOKEN: &'static str = Self::NAME;
     /// What binding found out; shared by all threads.
     type Bound: Send + Sync + 'static;
     /// State of one executing thread: scratch memory, tables resolved at run time.
     type Local: Send + 'static;
+
+    /// Whether the function is called when the statement runs even if its arguments are constants. DuckDB would keep a
+    /// folded result as one value per element, which costs a hundred times what computing it does.
+    const UNFOLDED: bool = false;
 
     /// All signatures.
     fn overloads() -> Vec<Overload>;
@@ -52,6 +59,7 @@ pub trait Scalar: 'static {
 pub struct ScalarArguments<'a> {
     info: duckdb_bind_info,
     context: duckdb_client_context,
+    result: Column,
     lifetime: std::marker::PhantomData<&'a ()>,
 }
 
@@ -60,6 +68,11 @@ impl ScalarArguments<'_> {
     pub fn len(&self) -> usize {
         // SAFETY: the bind info is live during the bind callback, which outlives self.
         unsafe { duckdb_scalar_function_bind_get_argument_count(self.info) as usize }
+    }
+
+    /// Result type of the signature that binds.
+    pub fn result(&self) -> Column {
+        self.result
     }
 
     /// Value of argument `index`, if it is a constant.
@@ -135,7 +148,7 @@ unsafe extern "C" fn copy_bound<T: 'static>(data: *mut c_void) -> *mut c_void {
 }
 
 unsafe extern "C" fn bind<F: Scalar>(info: duckdb_bind_info) {
-    guard(&AtBind(info), F::NAME, || {
+    guard(&AtBind(info), F::SPOKEN, || {
         fault::point("bind");
         // SAFETY: extra info was set at registration; the info is live during this callback; bind data is handed over
         // with its destructor and its copy function.
@@ -143,7 +156,7 @@ unsafe extern "C" fn bind<F: Scalar>(info: duckdb_bind_info) {
             let extra = &*duckdb_scalar_function_bind_get_extra_info(info).cast::<Extra>();
             let mut context = std::ptr::null_mut();
             duckdb_scalar_function_get_client_context(info, &mut context);
-            let arguments = ScalarArguments { info, context, lifetime: std::marker::PhantomData };
+            let arguments = ScalarArguments { info, context, result: extra.result, lifetime: std::marker::PhantomData };
             crate::functions::apply_settings(&extra.session, &Settings::new(context))?;
             let bound = F::bind(&extra.session, &arguments)?;
             duckdb_scalar_function_set_bind_data(
@@ -158,7 +171,7 @@ unsafe extern "C" fn bind<F: Scalar>(info: duckdb_bind_info) {
 }
 
 unsafe extern "C" fn init<F: Scalar>(info: duckdb_init_info) {
-    guard(&AtInit(info), F::NAME, || {
+    guard(&AtInit(info), F::SPOKEN, || {
         fault::point("init");
         // SAFETY: extra info and bind data were set before and are of these types; the state goes with its destructor.
         unsafe {
@@ -172,7 +185,7 @@ unsafe extern "C" fn init<F: Scalar>(info: duckdb_init_info) {
 }
 
 unsafe extern "C" fn call<F: Scalar>(info: duckdb_function_info, input: duckdb_data_chunk, output: duckdb_vector) {
-    guard(&AtCall(info), F::NAME, || {
+    guard(&AtCall(info), F::SPOKEN, || {
         fault::point("scalar");
         // SAFETY: extra info, bind data and state were set before and are of these types; the state belongs to this
         // thread alone; input and output are live, and the output has the declared type and room for the chunk.
@@ -202,11 +215,14 @@ pub(super) unsafe fn register<F: Scalar>(connection: duckdb_connection, session:
         for overload in F::overloads() {
             let mut function = duckdb_create_scalar_function();
             duckdb_scalar_function_set_name(function, name.as_ptr());
-            for parameter in overload.parameters {
+            for parameter in overload.parameters.iter() {
                 duckdb_scalar_function_add_parameter(function, parameter.logical().0);
             }
             duckdb_scalar_function_set_return_type(function, overload.result.logical().0);
             duckdb_scalar_function_set_special_handling(function);
+            if F::UNFOLDED {
+                duckdb_scalar_function_set_volatile(function);
+            }
             duckdb_scalar_function_set_extra_info(
                 function,
                 into_raw(Extra { session: Arc::clone(session), result: overload.result }),

@@ -192,6 +192,7 @@ used!(
     duckdb_scalar_function_set_name,
     duckdb_scalar_function_set_return_type,
     duckdb_scalar_function_set_special_handling,
+    duckdb_scalar_function_set_volatile,
     duckdb_struct_type_child_count,
     duckdb_struct_type_child_name,
     duckdb_struct_vector_get_child,

@@ -67,10 +67,14 @@ impl Arguments<'_> {
 
     /// Named argument `name`; `None` if it was not given or is NULL.
     pub fn named(&self, name: &str) -> Option<Value> {
+        self.given(name).filter(|value| !value.is_null())
+    }
+
+    /// Named argument `name`, also a NULL; `None` if it was not given.
+    pub fn given(&self, name: &str) -> Option<Value> {
         let name = CString::new(name).ok()?;
         // SAFETY: the info is live during the bind callback; the value is owned by Value.
         unsafe { Value::new(duckdb_bind_get_named_parameter(self.info, name.as_ptr())) }
-            .filter(|value| !value.is_null())
     }
 
     /// A text argument that must not be NULL.

@@ -194,11 +194,33 @@ pub enum Parameter {
     Double,
     /// BOOLEAN.
     Boolean,
+    /// BIGINT.
+    BigInt,
+    /// UBIGINT.
+    UBigInt,
+    /// HUGEINT.
+    HugeInt,
+    /// UHUGEINT.
+    UHugeInt,
+    /// FLOAT[n][].
+    FloatArrayList(usize),
+    /// BIGINT[].
+    BigIntList,
 }
 
 impl Parameter {
     pub(super) fn logical(self) -> LogicalType {
         let id = match self {
+            Parameter::FloatArrayList(size) => {
+                let child = Column::FloatArray(size).logical();
+                // SAFETY: a plain constructor, which copies its child.
+                return LogicalType(unsafe { duckdb_create_list_type(child.0) });
+            }
+            Parameter::BigIntList => return Column::BigIntList.logical(),
+            Parameter::BigInt => DUCKDB_TYPE_DUCKDB_TYPE_BIGINT,
+            Parameter::UBigInt => DUCKDB_TYPE_DUCKDB_TYPE_UBIGINT,
+            Parameter::HugeInt => DUCKDB_TYPE_DUCKDB_TYPE_HUGEINT,
+            Parameter::UHugeInt => DUCKDB_TYPE_DUCKDB_TYPE_UHUGEINT,
             Parameter::Any => DUCKDB_TYPE_DUCKDB_TYPE_ANY,
             Parameter::Text => DUCKDB_TYPE_DUCKDB_TYPE_VARCHAR,
             Parameter::Blob => DUCKDB_TYPE_DUCKDB_TYPE_BLOB,
@@ -235,10 +257,14 @@ pub enum Column {
     FloatList,
     /// FLOAT[n].
     FloatArray(usize),
+    /// BIGINT[].
+    BigIntList,
     /// BIGINT[][].
     BigIntListList,
     /// STRUCT(...): names and types of its fields.
     Struct(&'static [(&'static str, Column)]),
+    /// STRUCT(...)[].
+    StructList(&'static [(&'static str, Column)]),
 }
 
 impl Column {
@@ -265,10 +291,18 @@ impl Column {
                     let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_FLOAT);
                     LogicalType(duckdb_create_array_type(child.0, size as idx_t))
                 }
+                Column::BigIntList => {
+                    let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT);
+                    LogicalType(duckdb_create_list_type(child.0))
+                }
                 Column::BigIntListList => {
                     let child = simple(DUCKDB_TYPE_DUCKDB_TYPE_BIGINT);
                     let inner = LogicalType(duckdb_create_list_type(child.0));
                     LogicalType(duckdb_create_list_type(inner.0))
+                }
+                Column::StructList(fields) => {
+                    let child = Column::Struct(fields).logical();
+                    LogicalType(duckdb_create_list_type(child.0))
                 }
                 Column::Struct(fields) => {
                     let types: Vec<LogicalType> = fields.iter().map(|(_, column)| column.logical()).collect();
@@ -294,7 +328,9 @@ impl Column {
             Column::HugeInt => size_of::<duckdb_hugeint>(),
             Column::Boolean => 1,
             Column::Text | Column::Blob => size_of::<duckdb_string_t>(),
-            Column::FloatList | Column::BigIntListList => size_of::<duckdb_list_entry>(),
+            Column::FloatList | Column::BigIntList | Column::BigIntListList | Column::StructList(_) => {
+                size_of::<duckdb_list_entry>()
+            }
             Column::FloatArray(_) | Column::Struct(_) => 0,
         }
     }

@@ -1,6 +1,6 @@
 //! Single values: constants and parameters.
 
-use super::input::Vector;
+use super::input::{IntFault, Integer, Vector};
 use super::show::shorten;
 use super::sys::*;
 use super::types::Type;
@@ -78,6 +78,20 @@ impl Value {
                 Ok(out.first().copied())
             }
             _ => Err(wrong()),
+        }
+    }
+
+    /// An integer of any type that is not NULL; those beyond int128 become its largest value.
+    ///
+    /// # Panics
+    /// If it is none: callers check [`Value::ty`] and [`Value::is_null`] first.
+    pub fn wide_integer(&self) -> i128 {
+        let mut out = Vec::new();
+        let Some(vector) = self.vector() else { panic!("an integer asked of a value of type {}", self.ty) };
+        match vector.append_ints(0..1, &mut out, &mut |_| Ok(())) {
+            Err(IntFault::TooLarge { value: Integer::Signed(value), .. }) => value,
+            Err(IntFault::TooLarge { value: Integer::Huge(_), .. }) => i128::MAX,
+            _ => i128::from(out[0]),
         }
     }
 

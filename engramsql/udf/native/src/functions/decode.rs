@@ -44,7 +44,7 @@ impl Scalar for Decode {
     fn overloads() -> Vec<Overload> {
         // DOUBLE, because every number type converts to it by itself; the scale is a float32 in the end.
         [&[Parameter::Blob, Parameter::Text] as &[_], &[Parameter::Blob, Parameter::Text, Parameter::Double]]
-            .map(|parameters| Overload { parameters, result: Column::FloatList })
+            .map(|parameters| Overload { parameters: parameters.into(), result: Column::FloatList })
             .to_vec()
     }
 

@@ -1,6 +1,7 @@
 //! The ids of one chunk, batched by table: one engine call per table and chunk.
 
 use super::ids;
+use super::stretch::Stretch;
 use super::tables::{Resolver, TableArgument};
 use crate::error::{Error, Result};
 use crate::ffi::{Chunk, OutVector, Type, Vector};
@@ -15,6 +16,7 @@ pub struct Gather {
     /// Batch `i` belongs to the resolver's table `i`.
     batches: Vec<Batch>,
     nulls: Vec<usize>,
+    stretch: Stretch,
 }
 
 /// Rows of the chunk that read from one table.
@@ -28,7 +30,12 @@ pub struct Batch {
 
 impl Gather {
     pub fn new(session: &Session, argument: &TableArgument) -> Result<Gather> {
-        Ok(Gather { resolver: argument.resolve(session)?, batches: Vec::new(), nulls: Vec::new() })
+        Ok(Gather {
+            resolver: argument.resolve(session)?,
+            batches: Vec::new(),
+            nulls: Vec::new(),
+            stretch: Stretch::default(),
+        })
     }
 
     /// The batches of the last chunk, with their tables.
@@ -52,6 +59,19 @@ impl Gather {
             self.batches.resize_with(index + 1, Batch::default);
         }
         &mut self.batches[index]
+    }
+
+    /// The table of a chunk whose ids follow each other, with the first, where a scan reads them best.
+    pub fn stretch(&mut self, argument: &TableArgument, input: &Chunk<'_>) -> Result<Option<(&Table, u64)>> {
+        let TableArgument::Constant(_) = argument else {
+            return Ok(None);
+        };
+        let values = input.column(1)?;
+        let Some(ids) = values.bigints() else {
+            return Ok(None);
+        };
+        let table = self.resolver.table(0);
+        Ok(self.stretch.first(table, ids).map(|first| (&**table, first)))
     }
 
     /// Collects `(table, rowid)` arguments. A NULL id makes its row NULL.

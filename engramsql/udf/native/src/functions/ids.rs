@@ -38,6 +38,18 @@ pub fn check_lists(what: &str, column: &Vector<'_>) -> Result<()> {
     }
 }
 
+/// The same, and lists of such lists.
+pub fn check_nested(what: &str, column: &Vector<'_>) -> Result<()> {
+    let ty = match column.ty().element() {
+        Some(element) if element.element().is_some() => element,
+        _ => column.ty(),
+    };
+    match list_fault(ty) {
+        None => Ok(()),
+        Some((wanted, got)) => Err(refusal(what, wanted, got, column.ty(), column.first_shown())),
+    }
+}
+
 /// A list argument of a table function, of type `ty`: `value`'s own, or its elements'.
 pub fn check_list(what: &str, ty: &Type, value: &Value) -> Result<()> {
     // An untyped NULL reaches a table function of DuckDB 1.5 as INTEGER.

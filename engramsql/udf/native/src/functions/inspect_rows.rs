@@ -56,7 +56,7 @@ impl Scalar for RowStatistics {
     type Local = Local<RowStats>;
 
     fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: TABLE_AND_IDS, result: Column::Struct(FIELDS) }]
+        vec![Overload { parameters: TABLE_AND_IDS.into(), result: Column::Struct(FIELDS) }]
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
@@ -102,7 +102,7 @@ impl Scalar for RowHash {
     type Local = Local<u128>;
 
     fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: TABLE_AND_IDS, result: Column::HugeInt }]
+        vec![Overload { parameters: TABLE_AND_IDS.into(), result: Column::HugeInt }]
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {

@@ -4,11 +4,14 @@
 //! with default values accept both. They live in a schema of a database, so they are made only where the default
 //! database is in memory: a user's database file is never written to.
 
+use super::analysts;
 use crate::error::Result;
 use crate::ffi::Registrar;
 
 /// Name under which the macro `engram_scan` calls the native function.
 pub const SCAN: &str = "_engram_scan";
+/// Name under which the macro `_engram_ids` calls the native function.
+pub const IDS: &str = "_engram_ids_native";
 /// Name under which the macro `engram_embeddings` calls the native function.
 pub const EMBEDDINGS: &str = "_engram_embeddings";
 
@@ -31,8 +34,19 @@ const DEFAULT_IS_IN_MEMORY: &str = "SELECT 1 FROM duckdb_databases() \
 const MACROS: &[&str] = &[
     "CREATE OR REPLACE MACRO main.engram_scan(\"table\", first := NULL, count := NULL) AS TABLE \
      (FROM _engram_scan(\"table\", first := first, count := count))",
-    "CREATE OR REPLACE MACRO main.engram_embeddings(\"table\", tokens, history := NULL) AS TABLE \
-     (FROM _engram_embeddings(\"table\", tokens, history := history))",
+    "CREATE OR REPLACE MACRO main._engram_ids(\"table\") AS TABLE (FROM _engram_ids_native(\"table\")), \
+     (\"table\", low, high) AS TABLE (FROM _engram_ids_native(\"table\", low := low, high := high))",
+    // Unnesting one scalar call in a subquery of its own is what DuckDB plans without a join where the list is a column.
+    "CREATE OR REPLACE MACRO main.engram_fetch(\"table\", rowids) AS TABLE (\
+     SELECT u.ord AS ord, u.token AS token, engram_head(\"table\", u.rowid) AS head, u.rowid AS rowid, \
+     cast_to_type(_engram_vector(\"table\", u.rowid, from_json('null', _engram_type(\"table\", 'vector witness'))), \
+     from_json('null', _engram_type(\"table\"))) AS embedding, engram_row(\"table\", u.rowid) AS \"row\" \
+     FROM (SELECT unnest(_engram_list(\"table\", rowids)) AS u))",
+    "CREATE OR REPLACE MACRO main.engram_embeddings(\"table\", tokens, history := NULL) AS TABLE (\
+     SELECT u.token AS token, u.token_id AS token_id, \
+     cast_to_type(_engram_e_t(\"table\", u.rowids, from_json('null', _engram_type(\"table\", 'e_t witness'))), \
+     from_json('null', _engram_type(\"table\", 'e_t'))) AS e_t \
+     FROM (SELECT unnest(_engram_sequence(\"table\", tokens, history)) AS u))",
     "CREATE OR REPLACE MACRO main.engram_warm(\"table\", budget := NULL) AS TABLE \
      (FROM _engram_warm(\"table\", budget := budget))",
     // Rows of NULLs let DuckDB look for an interrupt; see the module `stream`.
@@ -56,7 +70,8 @@ pub fn create(registrar: &Registrar) -> Result<()> {
     if registrar.query(DEFAULT_IS_IN_MEMORY)? == 0 {
         return Ok(());
     }
-    for sql in MACROS {
+    let analysts = analysts::all().iter().map(|found| found.statement);
+    for sql in MACROS.iter().copied().chain(analysts) {
         registrar.query(sql)?;
     }
     Ok(())

@@ -1,19 +1,27 @@
 //! The SQL functions, one module per topic. No `unsafe` here.
 
+mod analysts;
 mod arguments;
 mod build;
 mod catalog;
 mod changes;
 mod copy;
 mod decode;
+mod distance;
 mod embeddings;
 mod fetch;
 mod gather;
+mod id_scan;
 mod ids;
 mod inspect;
 mod inspect_rows;
+mod keys;
 mod listing;
+mod lists;
 mod macros;
+mod ngrams;
+mod plan;
+mod primes;
 mod reading;
 mod registry;
 mod rowids;
@@ -22,7 +30,10 @@ mod scan;
 mod scratch;
 mod settings;
 mod stream;
+mod stretch;
 mod tables;
+mod tokens;
+mod typed;
 mod verify;
 mod views;
 mod wanted;
@@ -33,6 +44,7 @@ use crate::ffi::Registrar;
 use listing::Listed;
 pub use settings::apply as apply_settings;
 use stream::Streamed;
+pub use typed::relation_sql;
 
 /// Registers every function in the database that is loading the extension.
 pub fn register(registrar: &Registrar) -> Result<()> {
@@ -45,6 +57,17 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<inspect_rows::RowStatistics>()?;
     registrar.scalar::<inspect_rows::RowHash>()?;
     registrar.scalar::<views::Lookup>()?;
+    registrar.scalar::<tokens::Tokens>()?;
+    registrar.scalar::<distance::RowDistance>()?;
+    registrar.scalar::<primes::IsPrime>()?;
+    registrar.scalar::<ngrams::OfSequence>()?;
+    registrar.scalar::<keys::Key>()?;
+    registrar.scalar::<keys::Head>()?;
+    registrar.scalar::<typed::Typed<scalars::OfRow>>()?;
+    registrar.scalar::<typed::Typed<scalars::OfRows>>()?;
+    registrar.scalar::<typed::TypeText>()?;
+    registrar.scalar::<lists::Ids>()?;
+    registrar.scalar::<lists::Tokens>()?;
 
     registrar.table::<fetch::Fetch>()?;
     registrar.table::<scan::Scan>()?;
@@ -52,6 +75,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<views::Fetch>()?;
     // The macros that allow optional positional arguments call these; a macro cannot call the function it shadows.
     registrar.table_as::<scan::Scan>(macros::SCAN)?;
+    registrar.table::<id_scan::RowIds>()?;
+    registrar.table_as::<id_scan::RowIds>(macros::IDS)?;
     registrar.table_as::<embeddings::Embeddings>(macros::EMBEDDINGS)?;
 
     registrar.table::<Listed<catalog::Tables>>()?;
@@ -59,6 +84,7 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Listed<catalog::Orphans>>()?;
     registrar.table::<Listed<catalog::Shards>>()?;
     registrar.table::<Listed<catalog::Heads>>()?;
+    registrar.table::<Listed<plan::Plan>>()?;
     registrar.table::<Listed<reading::Stats>>()?;
     registrar.table::<Listed<reading::Cache>>()?;
     registrar.table::<Listed<reading::Prefetch>>()?;

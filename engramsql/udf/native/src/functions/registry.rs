@@ -1,5 +1,6 @@
 //! `engram_functions()`: every SQL function with its signature, what it does, and an example.
 
+use super::analysts;
 use super::listing::{Cell, Listing};
 use crate::error::Result;
 use crate::ffi::{Arguments, Column};
@@ -8,7 +9,7 @@ use engram_engine::catalog::Session;
 /// One SQL function.
 struct Entry {
     name: &'static str,
-    /// "scalar", "table" or "copy".
+    /// "scalar", "table" or "copy"; macros are told by their own files.
     kind: &'static str,
     signature: &'static str,
     description: &'static str,
@@ -31,6 +32,13 @@ const ENTRIES: &[Entry] = &[
         example: "SELECT rowids_for_seq_with_history('ple', [17, 4], [256])[1] AS third_token",
     },
     Entry {
+        name: "engram_tokens",
+        kind: "scalar",
+        signature: "engram_tokens(table, text) -> BIGINT[]",
+        description: "Token ids of a text by the tokenizer.json of the table: the one that was declared, that lies beside its files, or that the table had which it was built from. All of the text, without special tokens added; NULL for NULL.",
+        example: "SELECT rowids_for_seq('ple', engram_tokens('ple', 'The capital of France'))",
+    },
+    Entry {
         name: "engram_row",
         kind: "scalar",
         signature: "engram_row(table, rowid) -> BLOB",
@@ -50,6 +58,13 @@ const ENTRIES: &[Entry] = &[
         signature: "engram_e_t(table, rowids) -> FLOAT[]",
         description: "Decoded rows of one token's row ids, concatenated in the order given; NULL if the list or an id in it is NULL.",
         example: "SELECT len(engram_e_t('ple', rowids_for_seq('ple', [17])[1])) AS floats",
+    },
+    Entry {
+        name: "engram_head",
+        kind: "scalar",
+        signature: "engram_head(table, rowid) -> INTEGER",
+        description: "The head whose rows the id is among; NULL where no head reaches and for a NULL id. No row is read.",
+        example: "SELECT engram_head('ple', 7)",
     },
     Entry {
         name: "engram_row_stats",
@@ -141,6 +156,13 @@ const ENTRIES: &[Entry] = &[
         signature: "engram_heads(table) -> (head, ngram_order, size, first_row, rows)",
         description: "The heads of a table's spec and the rows they reach.",
         example: "SELECT * FROM engram_heads('ple') WHERE head < 3",
+    },
+    Entry {
+        name: "engram_plan",
+        kind: "table",
+        signature: "engram_plan(table, rowids BIGINT[] or BIGINT[][]) -> (path, shard, file, offset, bytes, rows, bytes_used, resident)",
+        description: "What a fetch of these rows would read now, one line per read, as one batch on the path it would take (engram_reader, or chosen by what is in memory); no row is read. bytes come from the file, bytes_used of them are of rows asked for (rows of them, duplicates counted; a row of values and scales is in a read of each): sum(bytes) / sum(bytes_used) is the read amplification. resident: the page cache holds all of it. Path cache: rows that the row cache has, without a file. Path mapped: whole pages, which come from the disk only where they are not resident. SQL functions read 2048 rows at a time, so of a longer list they merge fewer reads.",
+        example: "SELECT path, count(*) AS reads, sum(bytes) / sum(bytes_used) AS amplification FROM engram_plan('ple', rowids_for_seq('ple', [248044, 42])) GROUP BY path",
     },
     Entry {
         name: "engram_stats",
@@ -268,11 +290,12 @@ impl Listing for Functions {
     }
 
     fn rows(_session: &Session, _arguments: &()) -> Result<Vec<Vec<Cell>>> {
-        Ok(ENTRIES
+        let native = ENTRIES
             .iter()
-            .map(|entry| {
-                [entry.name, entry.kind, entry.signature, entry.description, entry.example].map(Cell::from).to_vec()
-            })
-            .collect())
+            .map(|entry| [entry.name, entry.kind, entry.signature, entry.description, entry.example].map(Cell::from));
+        let macros = analysts::all()
+            .iter()
+            .map(|found| [found.name, "macro", &found.signature, &found.description, &found.example].map(Cell::from));
+        Ok(native.chain(macros).map(|cells| cells.to_vec()).collect())
     }
 }

@@ -78,7 +78,10 @@ impl<F: Form> Scalar for Sequences<F> {
     type Local = Local;
 
     fn overloads() -> Vec<Overload> {
-        F::SIGNATURES.iter().map(|parameters| Overload { parameters, result: Column::BigIntListList }).collect()
+        F::SIGNATURES
+            .iter()
+            .map(|&parameters| Overload { parameters: parameters.into(), result: Column::BigIntListList })
+            .collect()
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<Bound> {
@@ -113,13 +116,15 @@ impl<F: Form> Scalar for Sequences<F> {
 }
 
 /// A list argument and its elements; `None` if every row is NULL.
-struct Lists<'a> {
+pub struct Lists<'a> {
     lists: &'a Vector<'a>,
-    elements: Vector<'a>,
+    /// Elements of all rows.
+    pub elements: Vector<'a>,
 }
 
 impl<'a> Lists<'a> {
-    fn new(lists: &'a Vector<'a>) -> Option<Lists<'a>> {
+    /// `None` if every row is NULL.
+    pub fn new(lists: &'a Vector<'a>) -> Option<Lists<'a>> {
         if *lists.ty() == Type::Null {
             return None;
         }
@@ -127,7 +132,8 @@ impl<'a> Lists<'a> {
         Some(Lists { lists, elements })
     }
 
-    fn range(&self, row: usize) -> std::ops::Range<usize> {
+    /// Place of row `row` in the elements.
+    pub fn range(&self, row: usize) -> std::ops::Range<usize> {
         self.lists.list(row, &self.elements)
     }
 }

@@ -5,6 +5,7 @@ use super::scratch::grown;
 use super::tables::TableArgument;
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
+use engram_engine::Table;
 use engram_engine::catalog::Session;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ impl Scalar for Row {
     type Local = RowLocal;
 
     fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: TABLE_AND_IDS, result: Column::Blob }]
+        vec![Overload { parameters: TABLE_AND_IDS.into(), result: Column::Blob }]
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
@@ -47,6 +48,13 @@ impl Scalar for Row {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         let RowLocal { gather, bytes } = local;
+        if let Some((table, first)) = gather.stretch(bound, input)? {
+            let width = table.row_bytes();
+            let buffer = grown(bytes, width * input.len());
+            table.scan_into(first, buffer)?;
+            output.assign_parts(buffer, (0..input.len()).map(|row| (row, row * width..(row + 1) * width)));
+            return Ok(());
+        }
         gather.ids(session, bound, input, output)?;
         for (table, batch) in gather.batches() {
             let width = table.row_bytes();
@@ -95,7 +103,7 @@ impl<F: Decoded> Scalar for Vectors<F> {
     type Local = Gather;
 
     fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: TABLE_AND_IDS, result: Column::FloatList }]
+        vec![Overload { parameters: TABLE_AND_IDS.into(), result: Column::FloatList }]
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
@@ -116,7 +124,7 @@ impl<F: Decoded> Scalar for Vectors<F> {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         F::COLLECT(gather, session, bound, input, output)?;
-        decode(gather, input.len(), output)
+        decode(gather, input.len(), output, |table, ids, out| Ok(table.vectors_into(ids, out)?))
     }
 }
 
@@ -129,12 +137,17 @@ pub fn needs_format(session: &Session, bound: &TableArgument) -> Result<()> {
 }
 
 /// Decodes all batches straight into the output's elements; rows point at their part.
-fn decode(gather: &Gather, rows: usize, output: &mut OutVector<'_>) -> Result<()> {
+pub fn decode(
+    gather: &Gather,
+    rows: usize,
+    output: &mut OutVector<'_>,
+    read: impl Fn(&Table, &[i64], &mut [f32]) -> Result<()>,
+) -> Result<()> {
     let total = gather.total(|table| Ok(table.require_dim()?))?;
     let mut rest = output.list_elements(total)?;
     for (table, batch) in gather.batches() {
         let (part, after) = rest.split_at_mut(batch.ids.len() * table.require_dim()?);
-        table.vectors_into(&batch.ids, part)?;
+        read(table, &batch.ids, part)?;
         rest = after;
     }
     let entries = output.values::<ListEntry>(rows);

@@ -163,7 +163,7 @@ impl Scalar for Lookup {
     type Local = LookupLocal;
 
     fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: &[Parameter::Text, Parameter::Any], result: Column::BigInt }]
+        vec![Overload { parameters: (&[Parameter::Text, Parameter::Any]).into(), result: Column::BigInt }]
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {

@@ -44,3 +44,14 @@ pub fn heads(output: &mut OutVector<'_>, table: &Table, ids: impl ExactSizeItera
         }
     }
 }
+
+/// The same for `(row, id)` pairs of a vector of `rows` rows; other rows are left alone.
+pub fn heads_at(output: &mut OutVector<'_>, table: &Table, rows: usize, ids: impl Iterator<Item = (usize, i64)>) {
+    for (row, id) in ids {
+        let head = u64::try_from(id).ok().and_then(|id| table.head_of(id)).and_then(|head| i32::try_from(head).ok());
+        match head {
+            Some(head) => output.values::<i32>(rows)[row] = head,
+            None => output.set_null(row),
+        }
+    }
+}

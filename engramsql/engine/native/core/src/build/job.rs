@@ -206,6 +206,11 @@ impl Job {
         &self.name
     }
 
+    /// The tokenizer of the table that is copied.
+    pub(super) fn tokenizer(&self) -> Option<&Path> {
+        self.table.tokenizer_path()
+    }
+
     /// Where the table is, or grows.
     pub(super) fn directory(&self) -> &Path {
         match &self.standing {

@@ -129,7 +129,8 @@ fn publish(session: &Session, jobs: Vec<Job>, replace: bool) -> Result<Vec<Table
         let entry = match job.registered() {
             Some(entry) => entry.clone(),
             None => {
-                let entry = entry_of(job.name(), job.directory())?;
+                let mut entry = entry_of(job.name(), job.directory())?;
+                entry.tokenizer = job.tokenizer().map(Path::to_owned);
                 new.push(entry.clone());
                 entry
             }

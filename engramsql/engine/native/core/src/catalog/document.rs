@@ -116,7 +116,9 @@ impl Document {
         };
         for table in &mut document.tables {
             table.source = absolute(directory, &table.source);
-            table.options.tokenizer = table.options.tokenizer.as_deref().map(|path| absolute(directory, path));
+            for tokenizer in [&mut table.options.tokenizer, &mut table.tokenizer] {
+                *tokenizer = tokenizer.as_deref().map(|path| absolute(directory, path));
+            }
             if let Some(spec) = table.options.spec.as_mut().filter(|spec| is_spec_path(spec)) {
                 // It came from JSON, so it is Unicode.
                 *spec = absolute(directory, Path::new(spec)).to_string_lossy().into_owned();
@@ -143,8 +145,9 @@ impl Document {
         };
         for table in &mut body.tables {
             table.source = relative(directory, &table.source)?;
-            table.options.tokenizer =
-                table.options.tokenizer.as_deref().map(|path| relative(directory, path)).transpose()?;
+            for tokenizer in [&mut table.options.tokenizer, &mut table.tokenizer] {
+                *tokenizer = tokenizer.as_deref().map(|path| relative(directory, path)).transpose()?;
+            }
             if let Some(spec) = table.options.spec.as_mut().filter(|spec| is_spec_path(spec)) {
                 *spec = relative(directory, Path::new(spec))?.to_string_lossy().into_owned();
             }

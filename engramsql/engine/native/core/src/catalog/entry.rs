@@ -25,7 +25,7 @@ pub struct RegisterOptions {
     /// Rows per shard (stores without a manifest).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_per_shard: Option<u64>,
-    /// Path of a `tokenizer.json`, for specs that hash compressed tokens and sources that hold no tokenizer.
+    /// Path of a `tokenizer.json`, for sources that hold none: for text, and for specs that hash compressed tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<PathBuf>,
     /// Decoder layer (0-based), to register one of several.
@@ -79,6 +79,9 @@ pub struct TableEntry {
     pub constants: Option<SpecConstants>,
     /// File of the compressed token map, relative to the database directory, if the spec needs one.
     pub token_map: Option<PathBuf>,
+    /// The `tokenizer.json` of the table that this one was built from: text goes through it where the store holds none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<PathBuf>,
     /// Decoder layer (0-based), if any.
     pub layer: Option<u32>,
     /// Rows.
@@ -121,6 +124,7 @@ impl TableEntry {
             spec: found.spec.as_ref().map(|spec| spec.name().to_owned()),
             constants: found.spec.as_ref().map(SpecConstants::of),
             token_map: None,
+            tokenizer: None,
             layer: found.layer,
             rows: found.layout.rows,
             dim: dim.map(|dim| dim as u64),

@@ -17,7 +17,7 @@ pub(crate) use files::FileWatch;
 pub use mapped::MappedReader;
 pub(crate) use mapped::{FileMap, prefetch};
 pub use path::CodePath;
-pub use readers::Readers;
+pub use readers::{Place, PlannedRead, Readers};
 pub use sink::{Row, RowSink};
 pub use stats::{PathStats, Stats};
 

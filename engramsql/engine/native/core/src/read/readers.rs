@@ -4,6 +4,10 @@
 //! does not, the row cache is asked, and what it does not have is read by the path that [`Readers::choose`] names and
 //! kept there.
 
+mod plan;
+
+pub use plan::{Place, PlannedRead};
+
 use super::{
     CodePath, DirectFiles, FileWatch, IoUringReader, MappedReader, PreadReader, ReadError, ReadPlan, Reader, Row,
     RowSink, RowStream, SequentialReader, Stats, TakeBytes, Tally, Unavailable,
@@ -46,6 +50,7 @@ pub struct Readers {
     pread: PreadReader,
     sequential: SequentialReader,
     stream: RowStream,
+    files: Arc<DirectFiles>,
     cache: CachedTable,
     stats: Arc<Stats>,
     /// Every batch takes this path.
@@ -75,7 +80,8 @@ impl Readers {
             io_uring: IoUringReader::open(files.clone()),
             pread: PreadReader::open(files.clone()),
             sequential: SequentialReader::open(files.clone()),
-            stream: RowStream::open(files),
+            stream: RowStream::open(files.clone()),
+            files,
             cache: cache.table(layout),
             stats: Stats::of(layout),
             forced,

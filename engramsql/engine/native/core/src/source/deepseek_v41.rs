@@ -3,7 +3,7 @@
 use super::checkpoint::{Checkpoint, Located};
 use super::error::SourceError;
 use super::layout::LayoutBuilder;
-use super::{SourceKind, SourceTable, TokenMaps, wanted_layers};
+use super::{SourceKind, SourceTable, TOKENIZER, TokenMaps, wanted_layers};
 use crate::catalog::RegisterOptions;
 use crate::error::Result;
 use crate::format::{E8M0_BLOCK, ValueFormat};
@@ -22,7 +22,7 @@ pub(super) fn open(
     let layers = wanted_layers(&checkpoint.path, "deepseek_v41", &checkpoint.config, options)?;
     // The rows first: a broken download is told in milliseconds, a token map takes seconds.
     let rows: Vec<_> = layers.iter().map(|&layer| find_rows(checkpoint, layer)).collect::<Result<_>>()?;
-    let tokenizer = options.tokenizer.clone().unwrap_or_else(|| checkpoint.path.join("tokenizer.json"));
+    let tokenizer = options.tokenizer.clone().unwrap_or_else(|| checkpoint.path.join(TOKENIZER));
     if !tokenizer.exists() {
         return Err(SourceError::MissingTokenizer { path: checkpoint.path.clone(), tokenizer }.into());
     }
@@ -99,6 +99,7 @@ fn open_layer(layer: u32, rows: Rows, spec: Spec) -> Result<SourceTable> {
         layout: layout.finish(),
         format: Some(ValueFormat::Fp8E4m3E8m0),
         spec: Some(spec),
+        tokenizer: None,
         digest: None,
         checksums: None,
         identity: None,

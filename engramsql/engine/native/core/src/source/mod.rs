@@ -25,8 +25,11 @@ use crate::catalog::{RegisterOptions, SpecConstants};
 use crate::error::Result;
 use crate::format::ValueFormat;
 use crate::spec::{self, Spec, SpecFile, TokenMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Name of a tokenizer that lies beside the files of a table.
+const TOKENIZER: &str = "tokenizer.json";
 
 /// What kind of source a path is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +53,8 @@ pub struct SourceTable {
     pub format: Option<ValueFormat>,
     /// How tokens address them, if known.
     pub spec: Option<Spec>,
+    /// The `tokenizer.json` that text goes through: the one declared, or one beside the files.
+    pub tokenizer: Option<PathBuf>,
     /// BLAKE3 of the manifest of a store that describes itself (64 hex digits); `None` for every other source.
     pub digest: Option<String>,
     /// BLAKE3 of the block checksums that this manifest names (64 hex digits).
@@ -67,8 +72,8 @@ pub fn open(path: &Path, options: &RegisterOptions, token_maps: TokenMaps<'_>) -
     if !metadata.is_dir() {
         return Err(SourceError::NotADirectory { path: path.to_owned() }.into());
     }
-    match kind_of(path)? {
-        SourceKind::Store => Ok(vec![store::open(path, options, token_maps)?]),
+    let mut tables = match kind_of(path)? {
+        SourceKind::Store => vec![store::open(path, options, token_maps)?],
         SourceKind::Checkpoint => {
             let checkpoint = Checkpoint::open(path)?;
             let tables = match checkpoint.family()? {
@@ -79,9 +84,13 @@ pub fn open(path: &Path, options: &RegisterOptions, token_maps: TokenMaps<'_>) -
             for table in &tables {
                 check_declared(path, table, options)?;
             }
-            Ok(tables)
+            tables
         }
-    }
+    };
+    let beside = || Some(path.join(TOKENIZER)).filter(|tokenizer| tokenizer.is_file());
+    let tokenizer = options.tokenizer.clone().or_else(beside);
+    tables.iter_mut().for_each(|table| table.tokenizer.clone_from(&tokenizer));
+    Ok(tables)
 }
 
 /// The name under which a source's tables go when nobody gave one: `ple`, `engram` or `rows`.

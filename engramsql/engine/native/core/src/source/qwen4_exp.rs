@@ -63,6 +63,7 @@ fn open_layer(checkpoint: &Checkpoint, layer: u32, options: &RegisterOptions) ->
         layout: layout.finish(),
         format: Some(format),
         spec: Some(spec),
+        tokenizer: None,
         digest: None,
         checksums: None,
         identity: None,

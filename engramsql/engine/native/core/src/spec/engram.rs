@@ -135,13 +135,22 @@ fn masked(mask: &[bool], i: usize) -> bool {
     mask.get(i).is_some_and(|&dead| dead)
 }
 
-impl NgramHash for Engram {
-    fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]) {
-        let mut buffer: Window = [self.pad; MAX_ORDER as usize];
+impl Engram {
+    /// The window behind the history, in `buffer`.
+    fn start<'w>(&self, seq: Checked<'_>, buffer: &'w mut Window) -> &'w mut [u64] {
+        *buffer = [self.pad; MAX_ORDER as usize];
         let window = &mut buffer[..self.mixer.window()];
         for (i, &token) in seq.history.iter().enumerate() {
             self.push(window, token, masked(seq.history_dead, i));
         }
+        window
+    }
+}
+
+impl NgramHash for Engram {
+    fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]) {
+        let mut buffer = Window::default();
+        let window = self.start(seq, &mut buffer);
         if let Some(wide) = self.mixer.wide(seq.tokens.len()) {
             return self.rows_of_many(wide, window, seq, out);
         }
@@ -150,5 +159,18 @@ impl NgramHash for Engram {
             self.push(window, token, masked(seq.dead, i));
             self.mixer.rows(window, rows);
         }
+    }
+
+    fn windows(&self, seq: Checked<'_>, take: &mut dyn FnMut(&[u64])) {
+        let mut buffer = Window::default();
+        let window = self.start(seq, &mut buffer);
+        for (i, &token) in seq.tokens.iter().enumerate() {
+            self.push(window, token, masked(seq.dead, i));
+            take(window);
+        }
+    }
+
+    fn newest_first(&self) -> bool {
+        !self.oldest_first
     }
 }

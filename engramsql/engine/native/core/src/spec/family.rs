@@ -68,7 +68,7 @@ pub(super) fn derive(
 ) -> Result<Constants, SpecError> {
     let config = Config::new(canonical(family)?, config)?;
     let family = config.family;
-    if token_map.is_some() && matches!(family, "qwen_ple_v1" | "longcat") {
+    if token_map.is_some() && !takes_token_map(family) {
         return Err(SpecError::TokenMapNotUsed { family });
     }
     match family {
@@ -94,6 +94,11 @@ pub(super) fn hash(
         _ => Box::new(Engram::new(level, constants, constants.pad?, token_map, true)),
     };
     Some(boxed)
+}
+
+/// Whether the family hashes compressed token ids.
+pub(crate) fn takes_token_map(family: &str) -> bool {
+    !matches!(family, "qwen_ple_v1" | "longcat")
 }
 
 /// The layer asked for and its place in table order; the only layer where none is asked for.

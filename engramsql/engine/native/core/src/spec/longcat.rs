@@ -155,22 +155,37 @@ impl Longcat {
     }
 }
 
-impl NgramHash for Longcat {
-    fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]) {
+impl Longcat {
+    /// Hands the ids that count at each token to `take`, newest first.
+    #[inline(always)]
+    fn counted(&self, seq: Checked<'_>, mut take: impl FnMut(&[u64])) {
         let mut buffer: Window = [0; MAX_ORDER as usize];
         let window = &mut buffer[..self.window];
         let mut visible = 0;
         for &token in seq.history {
             visible = self.push(window, visible, token);
         }
-        for (&token, rows) in seq.tokens.iter().zip(out.chunks_exact_mut(self.heads.len())) {
+        for &token in seq.tokens {
             visible = self.push(window, visible, token);
-            let counted = if self.eos_gets_bucket_0 && token == self.eos { &window[..0] } else { &window[..visible] };
+            take(if self.eos_gets_bucket_0 && token == self.eos { &window[..0] } else { &window[..visible] });
+        }
+    }
+}
+
+impl NgramHash for Longcat {
+    fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]) {
+        let mut rows = out.chunks_exact_mut(self.heads.len());
+        self.counted(seq, |counted| {
+            let Some(rows) = rows.next() else { return };
             for (head, row) in self.heads.iter().zip(rows) {
                 let terms = counted.iter().zip(&head.weights);
                 let sum = terms.map(|(t, w)| head.bucket.divisor.remainder(t * w)).sum();
                 *row = head.bucket.row(sum);
             }
-        }
+        });
+    }
+
+    fn windows(&self, seq: Checked<'_>, take: &mut dyn FnMut(&[u64])) {
+        self.counted(seq, take);
     }
 }

@@ -14,6 +14,7 @@ mod family;
 mod heads;
 mod kernels;
 mod longcat;
+mod ngrams;
 mod numpy_rng;
 mod packed;
 pub mod primes;
@@ -21,14 +22,18 @@ mod qwen_ple;
 mod released;
 mod sequence;
 mod splitmix;
+mod text;
 mod token_map;
 mod tokenizer;
 
 pub use error::SpecError;
+pub(crate) use family::takes_token_map;
 pub use family::{family_of, layers};
+pub use ngrams::Ngrams;
 pub use packed::PackedSequences;
 pub use released::SpecFile;
 pub use sequence::Sequence;
+pub use text::TextTokenizer;
 pub use token_map::TokenMap;
 
 use crate::cpu;
@@ -49,6 +54,13 @@ type Window = [u64; MAX_ORDER as usize];
 trait NgramHash: std::fmt::Debug + Send + Sync {
     /// Row ids of every token: `out.len() == tokens.len() * heads`, token-major, in head order.
     fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]);
+    /// What every token's heads hash, token by token: a head of order k takes the first k ids, or all where there are
+    /// fewer.
+    fn windows(&self, seq: Checked<'_>, take: &mut dyn FnMut(&[u64]));
+    /// Whether those windows begin with the newest id, else with the oldest.
+    fn newest_first(&self) -> bool {
+        true
+    }
 }
 
 /// What a configuration derives for one table.

@@ -140,15 +140,22 @@ impl QwenPle {
         }
         window[0] = token as u64;
     }
-}
 
-impl NgramHash for QwenPle {
-    fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]) {
-        let mut buffer: Window = [self.eos; MAX_ORDER as usize];
+    /// The window behind the history, in `buffer`.
+    fn start<'w>(&self, seq: Checked<'_>, buffer: &'w mut Window) -> &'w mut [u64] {
+        *buffer = [self.eos; MAX_ORDER as usize];
         let window = &mut buffer[..self.mixer.window()];
         for &token in seq.history {
             self.push(window, token);
         }
+        window
+    }
+}
+
+impl NgramHash for QwenPle {
+    fn rows_into(&self, seq: Checked<'_>, out: &mut [i64]) {
+        let mut buffer = Window::default();
+        let window = self.start(seq, &mut buffer);
         if let Some(wide) = self.mixer.wide(seq.tokens.len()) {
             let mut tile = Tile::new(window.iter().copied());
             for (tokens, rows) in seq.tokens.chunks(TILE).zip(out.chunks_mut(TILE * self.mixer.heads())) {
@@ -167,6 +174,15 @@ impl NgramHash for QwenPle {
         for (&token, rows) in seq.tokens.iter().zip(out.chunks_exact_mut(self.mixer.heads())) {
             self.push(window, token);
             self.mixer.rows(window, rows);
+        }
+    }
+
+    fn windows(&self, seq: Checked<'_>, take: &mut dyn FnMut(&[u64])) {
+        let mut buffer = Window::default();
+        let window = self.start(seq, &mut buffer);
+        for &token in seq.tokens {
+            self.push(window, token);
+            take(window);
         }
     }
 }

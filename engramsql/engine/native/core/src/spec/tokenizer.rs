@@ -12,15 +12,24 @@ use tokenizers::{NormalizedString, Normalizer, Tokenizer};
 /// Stands for a text that is exactly one space while white space is stripped; private use, so no text contains it.
 const LONE_SPACE: &str = "\u{E000}";
 
-pub(super) fn token_map(path: &Path) -> Result<TokenMap, SpecError> {
-    let refuse = |reason: String| SpecError::Tokenizer { path: path.to_owned(), reason };
+/// Parses a `tokenizer.json`.
+pub(super) fn open(path: &Path) -> Result<Tokenizer, SpecError> {
     // Read apart from parsing, so that a missing file and a malformed one are told apart.
     let text = std::fs::read(path).map_err(|source| SpecError::Io { action: "read", path: path.to_owned(), source })?;
     // The library panics on some malformed files (tokenizers 0.23.2: a decoder whose type is missing); to the caller
     // that is a malformed file like any other.
-    let tokenizer = std::panic::catch_unwind(|| Tokenizer::from_bytes(&text).map_err(|e| e.to_string()))
+    std::panic::catch_unwind(|| Tokenizer::from_bytes(&text).map_err(|e| e.to_string()))
         .unwrap_or_else(|_| Err("the library gave up on it".to_owned()))
-        .map_err(|e| refuse(format!("not a tokenizer.json that the tokenizers library reads: {e}")))?;
+        .map_err(|e| refuse(path, format!("not a tokenizer.json that the tokenizers library reads: {e}")))
+}
+
+pub(super) fn refuse(path: &Path, reason: String) -> SpecError {
+    SpecError::Tokenizer { path: path.to_owned(), reason }
+}
+
+pub(super) fn token_map(path: &Path) -> Result<TokenMap, SpecError> {
+    let refuse = |reason: String| refuse(path, reason);
+    let tokenizer = open(path)?;
     let normaliser = normaliser().map_err(|e| refuse(format!("cannot build the normaliser: {e}")))?;
     let count =
         u32::try_from(tokenizer.get_vocab_size(true)).map_err(|_| refuse("more than 2^32 tokens".to_owned()))?;

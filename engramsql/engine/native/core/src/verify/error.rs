@@ -22,6 +22,18 @@ pub enum VerifyError {
         /// Bytes per row of the other.
         b_bytes: usize,
     },
+    /// Tables whose rows have different numbers of values.
+    #[error("'{a}' and '{b}' cannot be compared: rows of '{a}' have {a_dim} values, rows of '{b}' have {b_dim}")]
+    Dims {
+        /// One table.
+        a: String,
+        /// The other.
+        b: String,
+        /// Values per row of the one.
+        a_dim: usize,
+        /// Values per row of the other.
+        b_dim: usize,
+    },
     /// Tables with different numbers of rows.
     #[error(
         "'{a}' and '{b}' cannot be compared: '{a}' has {a_rows} rows, '{b}' has {b_rows}; neither is a copy of the other"

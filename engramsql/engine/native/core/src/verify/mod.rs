@@ -5,6 +5,7 @@
 
 mod blocks;
 mod compare;
+mod distance;
 mod error;
 mod files;
 mod finding;
@@ -18,6 +19,7 @@ mod view;
 
 pub(crate) use blocks::{Items, place_of};
 pub use compare::{Comparison, Difference, TakeDifference, compare};
+pub use distance::{Distance, comparable_dim};
 pub use error::VerifyError;
 pub use finding::{Finding, Level};
 

@@ -124,7 +124,11 @@ impl Session {
             }
         };
         let found = source::open(&entry.source, &entry.options, &token_maps)?;
-        Ok(found.into_iter().find(|table| table.layer == entry.layer))
+        let mut found = found.into_iter().find(|table| table.layer == entry.layer);
+        if let Some(found) = &mut found {
+            found.tokenizer = found.tokenizer.take().or_else(|| entry.tokenizer.clone());
+        }
+        Ok(found)
     }
 
     pub(super) fn token_map(&self, tokenizer: &Path) -> Result<Arc<TokenMap>> {

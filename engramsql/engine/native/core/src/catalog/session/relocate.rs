@@ -18,7 +18,9 @@ impl Session {
         let before = self.table_entry(name)?;
         let mut entry = TableEntry { source: source.clone(), verified_at: None, ..before.clone() };
         // What was declared as a file of the old place has moved along with it.
-        entry.options.tokenizer = entry.options.tokenizer.map(|path| moved(path, &before.source, &source));
+        for tokenizer in [&mut entry.options.tokenizer, &mut entry.tokenizer] {
+            *tokenizer = tokenizer.take().map(|path| moved(path, &before.source, &source));
+        }
         if let Some(spec) = entry.options.spec.as_mut().filter(|spec| is_spec_path(spec)) {
             let path = moved(PathBuf::from(&*spec), &before.source, &source);
             *spec = path.to_str().ok_or(CatalogError::PathNotUnicode { path: path.clone() })?.to_owned();

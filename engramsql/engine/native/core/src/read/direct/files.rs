@@ -28,6 +28,12 @@ impl DirectFiles {
         DirectFiles { access: look(&watch), watch }
     }
 
+    /// The same files, read through the page cache a page of `bytes` bytes at a time.
+    pub(super) fn paged(&self, bytes: u32) -> DirectFiles {
+        let access = vec![Access { alignment: bytes }; self.access.len()];
+        DirectFiles { watch: self.watch.clone(), access }
+    }
+
     /// Number of files.
     #[cfg(target_os = "linux")]
     pub(super) fn len(&self) -> usize {

@@ -7,6 +7,7 @@
 
 mod files;
 mod handover;
+mod look;
 mod memory;
 #[cfg(not(target_os = "linux"))]
 mod no_ring;
@@ -22,6 +23,7 @@ mod stream;
 mod threads;
 
 pub use files::DirectFiles;
+pub(super) use look::look;
 pub(crate) use memory::Memory as AlignedMemory;
 pub use readers::{IoUringReader, PreadReader, SequentialReader, Unavailable};
 pub use stream::{RowStream, TakeBytes};

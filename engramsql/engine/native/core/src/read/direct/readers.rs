@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 /// Single rows by io_uring. 128 in flight fill the disk (256 measured no faster). Rows merge only within a few sectors:
 /// merging over gaps reads more than it saves while rows are scattered, and buffers a page apart would share cache sets.
-const RING: Shape = Shape { merge: 5 * 512, gap: 0, depth: 128, memory: 4 << 20 };
+pub(super) const RING: Shape = Shape { merge: 5 * 512, gap: 0, depth: 128, memory: 4 << 20 };
 
 /// Single rows by threads: two reads for each, so that none waits for the batch's thread.
-const POOL: Shape = Shape { merge: 4096, gap: 0, depth: 64, memory: 4 << 20 };
+pub(super) const POOL: Shape = Shape { merge: 4096, gap: 0, depth: 64, memory: 4 << 20 };
 
 /// Blocks. A gap of 16 KiB takes the disk as long to read (1.2 GB/s) as another read takes it (12 us).
-const BLOCKS: Shape = Shape { merge: 512 << 10, gap: 16 << 10, depth: 8, memory: 4 << 20 };
+pub(super) const BLOCKS: Shape = Shape { merge: 512 << 10, gap: 16 << 10, depth: 8, memory: 4 << 20 };
 
 /// Bytes of rows of two parts that may wait for one another.
 const STAGING: usize = 4 << 20;

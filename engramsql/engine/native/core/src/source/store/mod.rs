@@ -20,7 +20,7 @@ use super::{SourceKind, SourceTable, TokenMaps, spec_file};
 use crate::catalog::{RegisterOptions, SpecConstants};
 use crate::error::Result;
 use crate::format::ValueFormat;
-use crate::spec::Spec;
+use crate::spec::{Spec, takes_token_map};
 use description::Described;
 use geometry::Geometry;
 use manifest::Manifest;
@@ -79,6 +79,7 @@ pub(super) fn open(path: &Path, options: &RegisterOptions, token_maps: TokenMaps
         layout,
         format,
         spec,
+        tokenizer: None,
         digest: described.map(|described| described.digest.clone()),
         checksums: described.map(|described| described.checksums.clone()),
     })
@@ -139,10 +140,14 @@ fn spec(
     {
         return Err(contradiction(path, "layer", &declared.to_string(), &layer.to_string()));
     }
-    let declared_map = || options.tokenizer.as_deref().map(token_maps).transpose();
+    // Of a family that hashes token ids as they are, the tokenizer is there for text only.
+    let declared_map =
+        |family: &str| options.tokenizer.as_deref().filter(|_| takes_token_map(family)).map(token_maps).transpose();
     let Some(spec) = described.and_then(|described| described.spec.clone()) else {
         let Some(name) = &options.spec else { return Ok(None) };
-        return Ok(Some(spec_file(name)?.spec(options.layer, declared_map()?)?));
+        let file = spec_file(name)?;
+        let map = declared_map(file.family())?;
+        return Ok(Some(file.spec(options.layer, map)?));
     };
     if let Some(declared) = &options.spec {
         let wanted = spec_file(declared)?.spec(spec.layer(), spec.token_map().cloned())?;
@@ -150,7 +155,7 @@ fn spec(
             return Err(contradiction(path, "spec", declared, &format!("{} with other constants", spec.name())));
         }
     }
-    if let Some(declared) = declared_map()?
+    if let Some(declared) = declared_map(spec.family())?
         && spec.token_map() != Some(&declared)
     {
         let tokenizer = options.tokenizer.as_deref().unwrap_or(path).display().to_string();

@@ -1,0 +1,86 @@
+-- Rows: what the rows of one table hold. Each of these reads the whole table.
+
+-- engram_row_norms(table) -> (rowid, head, norm, mean, stddev, min, max, zeros, not_finite)
+--
+-- One line per row, in no order, over the values of the row that are finite (NULL where none is): Euclidean norm, mean,
+-- population standard deviation, smallest and largest value. zeros: values that are zero; not_finite: values that are NaN
+-- or infinite. head is NULL where no head reaches.
+--
+-- Example: SELECT * FROM engram_row_norms('ple') ORDER BY norm DESC LIMIT 3
+CREATE OR REPLACE MACRO main.engram_row_norms("table") AS TABLE
+WITH _engram_stats AS (
+    SELECT _i.rowid AS id, _i.head AS head, engram_row_stats("table", _i.rowid) AS s,
+        len(engram_vector("table", 0)) AS dim
+    FROM _engram_ids("table") AS _i
+), _engram_counts AS (
+    SELECT id, head, s, nullif(dim - s.nans - s.infs, 0) AS count FROM _engram_stats
+)
+SELECT id AS rowid, head, sqrt(s.sum_squares) AS norm, s.sum / count AS mean,
+    -- A difference of rounded numbers may be a little below zero.
+    sqrt(greatest(s.sum_squares / count - pow(s.sum / count, 2), 0)) AS stddev, s.min AS min, s.max AS max,
+    s.zeros AS zeros, s.nans + s.infs AS not_finite
+FROM _engram_counts;
+
+-- engram_dead_rows(table) -> (rowid, head)
+--
+-- The rows whose every value is zero, in no order. head is NULL where no head reaches, as for the padding at the end.
+--
+-- Example: SELECT head, count(*) AS dead FROM engram_dead_rows('ple') GROUP BY head ORDER BY head
+CREATE OR REPLACE MACRO main.engram_dead_rows("table") AS TABLE
+SELECT _r.rowid AS rowid, _r.head AS head
+FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
+    FROM _engram_ids("table") AS _i) AS _r
+WHERE _r.s.dead;
+
+-- engram_constant_rows(table) -> (rowid, head, value)
+--
+-- The rows whose values are all equal to one value that is not zero, in no order.
+--
+-- Example: SELECT * FROM engram_constant_rows('ple') ORDER BY rowid LIMIT 3
+CREATE OR REPLACE MACRO main.engram_constant_rows("table") AS TABLE
+SELECT _r.rowid AS rowid, _r.head AS head, engram_vector("table", _r.rowid)[1] AS value
+FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
+    FROM _engram_ids("table") AS _i) AS _r
+WHERE _r.s.constant;
+
+-- engram_nan_rows(table) -> (rowid, head, nans, infs)
+--
+-- The rows that hold a NaN or an infinite value, and how many of each, in no order.
+--
+-- Example: SELECT * FROM engram_nan_rows('ple') ORDER BY rowid LIMIT 3
+CREATE OR REPLACE MACRO main.engram_nan_rows("table") AS TABLE
+SELECT _r.rowid AS rowid, _r.head AS head, _r.s.nans AS nans, _r.s.infs AS infs
+FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
+    FROM _engram_ids("table") AS _i) AS _r
+WHERE _r.s.nans > 0 OR _r.s.infs > 0;
+
+-- engram_duplicate_rows(table) -> (first_rowid, rowid, head, copies)
+--
+-- Every row whose bytes an earlier row has too, in no order. first_rowid: the first row of these bytes; copies: how many
+-- rows have them, the first among them. Rows are found by a hash of 128 bits and proven by their bytes. What does not fit
+-- DuckDB's memory_limit, 32 bytes and more per row of the table, goes to its temp_directory.
+--
+-- Example: SELECT * FROM engram_duplicate_rows('ple') ORDER BY rowid LIMIT 3
+CREATE OR REPLACE MACRO main.engram_duplicate_rows("table") AS TABLE
+WITH _engram_hashes AS MATERIALIZED (
+    SELECT _i.rowid AS id, _i.head AS head, engram_row_hash("table", _i.rowid) AS hash FROM _engram_ids("table") AS _i
+), _engram_firsts AS (
+    SELECT hash, min(id) AS first_id, count(*) AS copies FROM _engram_hashes GROUP BY hash HAVING count(*) > 1
+)
+SELECT _f.first_id AS first_rowid, _h.id AS rowid, _h.head AS head, _f.copies AS copies
+FROM _engram_hashes AS _h JOIN _engram_firsts AS _f ON _f.hash = _h.hash
+WHERE _h.id > _f.first_id AND engram_row("table", _h.id) = engram_row("table", _f.first_id);
+
+-- engram_scale_ranges(table) -> (head, rows, scale_min, scale_max, widest_row)
+--
+-- The block scales of each head, as the rows store them: rows of the head, the smallest and largest scale, and the largest
+-- ratio between two scales of one row (scales of zero left out). NULL for formats that store none in the rows. A line with
+-- head NULL is of the rows that no head reaches.
+--
+-- Example: SELECT * FROM engram_scale_ranges('engram_l1') LIMIT 3
+CREATE OR REPLACE MACRO main.engram_scale_ranges("table") AS TABLE
+SELECT _r.head AS head, count(*) AS rows, min(_r.s.scale_min) AS scale_min, max(_r.s.scale_max) AS scale_max,
+    max(_r.s.scale_max::DOUBLE / nullif(_r.s.scale_min, 0)) AS widest_row
+FROM (SELECT _i.head AS head, engram_row_stats("table", _i.rowid) AS s FROM _engram_ids("table") AS _i) AS _r
+GROUP BY _r.head
+ORDER BY _r.head NULLS LAST;

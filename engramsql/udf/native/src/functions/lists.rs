@@ -1,0 +1,301 @@
+//! `_engram_list` and `_engram_sequence`: what the macros `engram_fetch` and `engram_embeddings` unnest. One call per
+//! list gives one row per id or token, so a list may come from anywhere: a constant, a parameter, a subquery, a column.
+
+use super::ids;
+use super::tables::{Resolver, TableArgument};
+use crate::error::{Error, Result};
+use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector};
+use engram_engine::Table;
+use engram_engine::catalog::Session;
+use engram_engine::spec::Sequence;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Types of a list argument. ANY alone would do; but DuckDB 1.5 binds a macro's body when it makes the macro, as far as
+/// the types of its parameters do not matter, and finds a table name there that is no constant yet.
+const LISTS: [Parameter; 2] = [Parameter::BigIntList, Parameter::Any];
+
+/// `_engram_list(table, rowids)`: every id of a list, or of a list of lists, with its place, checked against the table.
+pub struct Ids;
+
+/// Tables and scratch memory of one thread.
+#[derive(Default)]
+pub struct Local {
+    resolver: Resolver,
+    /// Lists of the chunk that are not NULL: row, table, range in `ids`.
+    lists: Vec<(usize, usize, Range<usize>)>,
+    /// Row ids; 0 where `nulls` says NULL.
+    ids: Vec<i64>,
+    nulls: Vec<usize>,
+    /// Inner list of each id, if the lists are nested.
+    tokens: Vec<i64>,
+}
+
+impl Scalar for Ids {
+    const NAME: &'static str = "_engram_list";
+    const SPOKEN: &'static str = "engram_fetch";
+    const UNFOLDED: bool = true;
+    type Bound = TableArgument;
+    type Local = Local;
+
+    fn overloads() -> Vec<Overload> {
+        let places =
+            Column::StructList(&[("ord", Column::BigInt), ("token", Column::BigInt), ("rowid", Column::BigInt)]);
+        LISTS.map(|ids| Overload { parameters: vec![Parameter::Text, ids].into(), result: places }).to_vec()
+    }
+
+    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
+        TableArgument::bind(session, arguments, 0)
+    }
+
+    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Local> {
+        Ok(Local { resolver: bound.resolve(session)?, ..Local::default() })
+    }
+
+    fn call(
+        session: &Arc<Session>,
+        bound: &TableArgument,
+        local: &mut Local,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        let (names, lists) = (input.column(0)?, input.column(1)?);
+        let nested = local.read(session, bound, &names, &lists)?;
+        let rows = input.len();
+        let total = local.ids.len();
+        let mut places = output.struct_elements(total)?;
+        let mut ord = places.field(0);
+        let ords = ord.values::<i64>(total);
+        for (_, _, range) in &local.lists {
+            ords[range.clone()].iter_mut().zip(0..).for_each(|(slot, place)| *slot = place);
+        }
+        let mut token = places.field(1);
+        if nested {
+            token.values::<i64>(total).copy_from_slice(&local.tokens);
+        } else {
+            token.set_nulls(0..total);
+        }
+        let mut rowid = places.field(2);
+        rowid.values::<i64>(total).copy_from_slice(&local.ids);
+        local.nulls.iter().for_each(|&row| rowid.set_null(row));
+        entries(output, rows, local.lists.iter().map(|(row, _, range)| (*row, range.clone())));
+        Ok(())
+    }
+}
+
+impl Local {
+    /// Collects the lists of a chunk and checks their ids; whether they are lists of lists.
+    fn read(
+        &mut self,
+        session: &Session,
+        bound: &TableArgument,
+        names: &Vector<'_>,
+        lists: &Vector<'_>,
+    ) -> Result<bool> {
+        self.lists.clear();
+        self.ids.clear();
+        self.nulls.clear();
+        self.tokens.clear();
+        let rows = 0..lists.len();
+        if rows.clone().all(|row| lists.is_null(row)) {
+            return Ok(false);
+        }
+        ids::check_nested(ids::ROW_IDS, lists)?;
+        let outer = lists.elements();
+        let inner = outer.ty().element().map(|_| outer.elements());
+        for row in rows {
+            if lists.is_null(row) {
+                continue;
+            }
+            let index = self.resolver.of_row(session, bound, names, row)?;
+            let table = Arc::clone(self.resolver.table(index));
+            let start = self.ids.len();
+            let range = lists.list(row, &outer);
+            match &inner {
+                None => self.append(&table, &outer, range)?,
+                Some(inner) => {
+                    for (token, list) in range.enumerate() {
+                        if !outer.is_null(list) {
+                            self.append(&table, inner, outer.list(list, inner))?;
+                            self.tokens.resize(self.ids.len(), token as i64);
+                        }
+                    }
+                }
+            }
+            self.lists.push((row, index, start..self.ids.len()));
+        }
+        // One check for all lists of one table: their ids lie side by side.
+        let mut lists = self.lists.iter().peekable();
+        while let Some((_, index, range)) = lists.next() {
+            let mut end = range.end;
+            while let Some((_, _, range)) = lists.next_if(|(_, next, _)| next == index) {
+                end = range.end;
+            }
+            self.resolver.table(*index).check_ids(&self.ids[range.start..end])?;
+        }
+        Ok(inner.is_some())
+    }
+
+    fn append(&mut self, table: &Table, elements: &Vector<'_>, range: Range<usize>) -> Result<()> {
+        let first = self.ids.len();
+        let before = self.nulls.len();
+        let nulls = &mut self.nulls;
+        elements
+            .append_ints(range.clone(), &mut self.ids, &mut |index| {
+                nulls.push(first + index);
+                Ok(())
+            })
+            .map_err(|fault| ids::row_id_fault(table, fault))?;
+        spread(&mut self.ids, first, first + range.len(), &self.nulls[before..]);
+        Ok(())
+    }
+}
+
+/// Moves `ids[first..]` apart, up to `end`, so that each of `nulls` is a place of its own, which holds 0.
+fn spread(ids: &mut Vec<i64>, first: usize, end: usize, nulls: &[usize]) {
+    if nulls.is_empty() {
+        return;
+    }
+    let mut from = ids.len();
+    ids.resize(end, 0);
+    let mut nulls = nulls.iter().rev().peekable();
+    for to in (first..end).rev() {
+        if nulls.next_if(|&&null| null == to).is_some() {
+            ids[to] = 0;
+        } else {
+            from -= 1;
+            ids[to] = ids[from];
+        }
+    }
+}
+
+/// Points each row at its range of the elements; the other rows are NULL.
+fn entries(output: &mut OutVector<'_>, rows: usize, lists: impl Iterator<Item = (usize, Range<usize>)>) {
+    let mut next = 0;
+    for (row, range) in lists {
+        output.set_nulls(next..row);
+        output.values::<ListEntry>(rows)[next..row].fill(ListEntry { offset: 0, length: 0 });
+        output.values::<ListEntry>(rows)[row] = ListEntry { offset: range.start as u64, length: range.len() as u64 };
+        next = row + 1;
+    }
+    output.set_nulls(next..rows);
+    output.values::<ListEntry>(rows)[next..].fill(ListEntry { offset: 0, length: 0 });
+}
+
+/// `_engram_sequence(table, tokens, history)`: every token of a sequence with the row ids it looks up.
+pub struct Tokens;
+
+impl Scalar for Tokens {
+    const NAME: &'static str = "_engram_sequence";
+    const SPOKEN: &'static str = "engram_embeddings";
+    const UNFOLDED: bool = true;
+    type Bound = TableArgument;
+    type Local = Resolver;
+
+    fn overloads() -> Vec<Overload> {
+        let tokens = Column::StructList(&[
+            ("token", Column::BigInt),
+            ("token_id", Column::BigInt),
+            ("rowids", Column::BigIntList),
+        ]);
+        LISTS
+            .map(|list| Overload { parameters: vec![Parameter::Text, list, Parameter::Any].into(), result: tokens })
+            .to_vec()
+    }
+
+    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
+        let bound = TableArgument::bind(session, arguments, 0)?;
+        if let TableArgument::Constant(name) = &bound {
+            session.table(name)?.require_spec()?;
+        }
+        Ok(bound)
+    }
+
+    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Resolver> {
+        bound.resolve(session)
+    }
+
+    fn call(
+        session: &Arc<Session>,
+        bound: &TableArgument,
+        resolver: &mut Resolver,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        let rows = input.len();
+        let (names, lists, before) = (input.column(0)?, input.column(1)?, input.column(2)?);
+        let mut tokens = Vec::new();
+        let mut rowids: Vec<i64> = Vec::new();
+        // Row, range in `tokens`, range in `rowids`.
+        let mut found: Vec<(usize, Range<usize>, Range<usize>)> = Vec::new();
+        let mut history = Vec::new();
+        let elements = list_elements(ids::TOKENS, &lists)?;
+        let earlier = list_elements(ids::HISTORY, &before)?;
+        for row in (0..rows).filter(|&row| !lists.is_null(row)) {
+            let Some(elements) = &elements else { continue };
+            let index = resolver.of_row(session, bound, &names, row)?;
+            let table = resolver.table(index);
+            let spec = table.require_spec()?;
+            let (first, start) = (tokens.len(), rowids.len());
+            ids::append_tokens(ids::TOKENS, elements, lists.list(row, elements), spec.vocab_size(), &mut tokens)?;
+            history.clear();
+            if let Some(earlier) = &earlier
+                && !before.is_null(row)
+            {
+                let range = before.list(row, earlier);
+                ids::append_tokens(ids::HISTORY, earlier, range, spec.vocab_size(), &mut history)?;
+            }
+            rowids.resize(start + (tokens.len() - first) * spec.heads(), 0);
+            spec.rowids_into(Sequence::new(&tokens[first..]).with_history(&history), &mut rowids[start..])?;
+            // A spec that reaches past the table's rows must fail before any row is returned.
+            table.check_ids(&rowids[start..])?;
+            found.push((row, first..tokens.len(), start..rowids.len()));
+        }
+
+        let mut structs = output.struct_elements(tokens.len())?;
+        let mut place = structs.field(0);
+        let places = place.values::<i64>(tokens.len());
+        for (_, range, _) in &found {
+            places[range.clone()].iter_mut().zip(0..).for_each(|(slot, place)| *slot = place);
+        }
+        structs.field(1).values::<i64>(tokens.len()).copy_from_slice(&tokens);
+        let mut ids = structs.field(2);
+        ids.integer_elements(rowids.len())?.copy_from_slice(&rowids);
+        let lists = ids.values::<ListEntry>(tokens.len());
+        for (_, range, rowids) in &found {
+            let heads = rowids.len().checked_div(range.len()).unwrap_or(0);
+            for (token, offset) in range.clone().zip((rowids.start..).step_by(heads.max(1))) {
+                lists[token] = ListEntry { offset: offset as u64, length: heads as u64 };
+            }
+        }
+        entries(output, rows, found.into_iter().map(|(row, range, _)| (row, range)));
+        Ok(())
+    }
+}
+
+/// The elements of a list argument of integers; `None` if every row is NULL.
+fn list_elements<'a>(what: &str, lists: &'a Vector<'_>) -> Result<Option<Vector<'a>>> {
+    if *lists.ty() == Type::Null || (0..lists.len()).all(|row| lists.is_null(row)) {
+        return Ok(None);
+    }
+    ids::check_lists(what, lists)?;
+    Ok(Some(lists.elements()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn nulls_get_places_of_their_own() {
+        let spreads = |given: &[i64], end, nulls: &[usize]| {
+            let mut ids = given.to_vec();
+            spread(&mut ids, 1, end, nulls);
+            ids
+        };
+        assert_eq!(spreads(&[9, 1, 2], 3, &[]), [9, 1, 2]);
+        assert_eq!(spreads(&[9, 1, 2], 6, &[1, 3, 5]), [9, 0, 1, 0, 2, 0]);
+        assert_eq!(spreads(&[9], 3, &[1, 2]), [9, 0, 0]);
+        assert_eq!(spreads(&[9, 1, 2], 4, &[3]), [9, 1, 2, 0]);
+    }
+}
