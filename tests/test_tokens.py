@@ -137,6 +137,10 @@ def test_a_store_takes_a_tokenizer_for_text(db: Any, tmp_path: Path) -> None:
 def test_a_wrong_path_is_told_at_registration(db: Any, tmp_path: Path) -> None:
     refuses(lambda: db.register("ple", FP8, tokenizer=tmp_path / "none.json"), "none.json")
     assert db.tables() == []
+    with engramsql.connect(tmp_path / "db") as home:
+        refuses(lambda: home.build("ple", FP8, tokenizer=tmp_path / "none.json"), "none.json")
+        home.build("ple", FP8, tokenizer=write_tokenizer(tmp_path))
+        assert one(home, "SELECT engram_tokens('ple', 'w1')") == [5]
 
 
 def test_a_file_that_is_no_tokenizer_is_told_with_table_and_remedy(db: Any, checkpoint: Path) -> None:

@@ -17,7 +17,8 @@ WITH _engram_stats AS (
 )
 SELECT id AS rowid, head, sqrt(s.sum_squares) AS norm, s.sum / count AS mean,
     -- A difference of rounded numbers may be a little below zero.
-    sqrt(greatest(s.sum_squares / count - pow(s.sum / count, 2), 0)) AS stddev, s.min AS min, s.max AS max,
+    CASE WHEN count > 0 THEN sqrt(greatest(s.sum_squares / count - pow(s.sum / count, 2), 0)) END AS stddev,
+    s.min AS min, s.max AS max,
     s.zeros AS zeros, s.nans + s.infs AS not_finite
 FROM _engram_counts;
 
@@ -74,13 +75,14 @@ WHERE _h.id > _f.first_id AND engram_row("table", _h.id) = engram_row("table", _
 -- engram_scale_ranges(table) -> (head, rows, scale_min, scale_max, widest_row)
 --
 -- The block scales of each head, as the rows store them: rows of the head, the smallest and largest scale, and the largest
--- ratio between two scales of one row (scales of zero left out). NULL for formats that store none in the rows. A line with
--- head NULL is of the rows that no head reaches.
+-- ratio between two scales of one row (rows with a scale of zero left out). NULL for formats that store none in the rows.
+-- A line with head NULL is of the rows that no head reaches.
 --
 -- Example: SELECT * FROM engram_scale_ranges('engram_l1') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_scale_ranges("table") AS TABLE
 SELECT _r.head AS head, count(*) AS rows, min(_r.s.scale_min) AS scale_min, max(_r.s.scale_max) AS scale_max,
-    max(_r.s.scale_max::DOUBLE / nullif(_r.s.scale_min, 0)) AS widest_row
+    max(CASE WHEN _r.s.scale_min > 0 AND isfinite(_r.s.scale_min) THEN _r.s.scale_max::DOUBLE / _r.s.scale_min END)
+        AS widest_row
 FROM (SELECT _i.head AS head, engram_row_stats("table", _i.rowid) AS s FROM _engram_ids("table") AS _i) AS _r
 GROUP BY _r.head
 ORDER BY _r.head NULLS LAST;
