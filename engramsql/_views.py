@@ -41,6 +41,8 @@ class CatalogViews:
         self._version: _Version | None = None
         # Folded name to name and SELECT: `V` replaces `v`.
         self._made: dict[str, tuple[str, str]] = {}
+        # Folded name to the statement as DuckDB keeps it.
+        self._kept: dict[str, str] = {}
         # Two threads that make one view at a time would refuse each other. Reentrant: a warning can run any code.
         self._lock = threading.RLock()
 
@@ -51,6 +53,15 @@ class CatalogViews:
             if version != self._version:
                 self._follow()
                 self._version = version
+
+    @property
+    def version(self) -> object:
+        """Changes when the catalog does, after :meth:`refresh`."""
+        return self._version
+
+    def made(self, name: str) -> str | None:
+        """The statement that DuckDB keeps of a view made here, if it is one; None if it was not made."""
+        return self._kept.get(folded(name)) if folded(name) in self._made else None
 
     def _follow(self) -> None:
         tables = {entry.name: _relation_of(entry) for entry in self._session.tables()}
@@ -69,6 +80,13 @@ class CatalogViews:
             reason = self._make_view(cursor, name, select)
             if reason is not None:
                 warnings.warn(f"view '{name}' was left out: {reason}", EngramWarning, stacklevel=5)
+        self._kept = {
+            folded(name): text
+            for name, text in cursor.execute(
+                "SELECT view_name, sql FROM duckdb_views() "
+                "WHERE NOT internal AND database_name = 'memory' AND schema_name = 'main'"
+            ).fetchall()
+        }
         cursor.close()
 
     def create(self, name: str, sql: str, *, replace: bool) -> None:

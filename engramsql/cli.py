@@ -278,6 +278,29 @@ def _build_tables(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
+def _build_profile(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "One line per head, from one pass over all rows: dead and constant rows, what is no number, range, mean and "
+        "deviation of the values, norms of the rows; the last line, without a head, has the rows that no head reaches."
+    )
+    parser.add_argument("name", metavar="NAME", help="table; or path of a checkpoint or store")
+    parser.add_argument("--db", metavar="DB", help="database, checkpoint or store directory; not needed for a path")
+    _add_format(parser)
+
+    def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+        name = options.name
+        if options.db is None and not lifecycle.looks_like_path(name):
+            if not os.path.exists(name):
+                parser.error(f"'{name}' is a name: give its database with --db DB; a path has a '{os.sep}'")
+            name = os.path.join(os.curdir, name)
+        from engramsql.inspection import profile
+
+        profile(options.db, name, format_of(options))
+        return GOOD
+
+    parser.set_defaults(run=run)
+
+
 def _build_warm(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Other programs may read the files out of the page cache again. The row cache ends with its process: to fill "
@@ -335,6 +358,7 @@ COMMANDS = {
     "index": ("build the index from keys to records of a view", lifecycle.index),
     "verify": ("prove that a table or view is what it was, or equals another", lifecycle.verify),
     "check": ("look at headers, manifests, sizes, and missing or stray files", lifecycle.check),
+    "profile": ("say what is in a table: dead rows, range, norms, head by head", _build_profile),
     "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),
     "warm": ("read a table into the page cache of the system", _build_warm),
     "extension-path": ("print the path of the DuckDB extension", _build_extension_path),

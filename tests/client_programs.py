@@ -70,8 +70,10 @@ def fetched(client: str, command: list[str], directory: Path) -> None:
         command, cwd=directory, env=go_environment(), capture_output=True, text=True, timeout=600, check=False
     )
     if done.returncode:
-        said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        unavailable(client, f"`{' '.join(command)}` failed: {(said or ['it said nothing'])[0].strip()}")
+        said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        # npm and Maven begin with what is wrong, Go ends with it.
+        wrong = [line for line in said if "error" in line.lower()] or said[-1:] or ["it said nothing"]
+        unavailable(client, f"`{' '.join([Path(command[0]).name, *command[1:]])}` failed: {wrong[0]}")
 
 
 def go_environment() -> dict[str, str]:
@@ -89,7 +91,7 @@ def node_modules() -> Path:
 def java_path() -> str:
     """The class path with the JDBC driver."""
     mvn = tool("java", "mvn")
-    command = [mvn, "--quiet", "--batch-mode", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
+    command = [mvn, "--quiet", "--batch-mode", "-Dstyle.color=never", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
     return str(installed("java", ["pom.xml"], lambda d: fetched("java", command, d)) / "lib" / "*")
 
 
@@ -120,6 +122,12 @@ def duckdb_program() -> str:
     return program
 
 
+def require_adbc() -> None:
+    """The driver manager is there."""
+    if importlib.util.find_spec("adbc_driver_manager") is None:
+        unavailable("adbc", "adbc-driver-manager is not installed; the test extra brings it")
+
+
 def client_command(client: str) -> list[str]:
     """What runs the program of a client, to be followed by the extension and the file of sessions."""
     if client == "node":
@@ -134,8 +142,7 @@ def client_command(client: str) -> list[str]:
     if client == "go":
         return [go_program(sorted((PROGRAMS / "go").glob("*.go")), "matrix")]
     if client == "adbc":
-        if importlib.util.find_spec("adbc_driver_manager") is None:
-            unavailable("adbc", "adbc-driver-manager is not installed; the test extra brings it")
+        require_adbc()
         return [sys.executable, str(PROGRAMS / "adbc" / "client.py")]
     if client == "cli":
         return [sys.executable, str(PROGRAMS / "cli" / "client.py"), duckdb_program()]

@@ -28,7 +28,10 @@ from engramsql.bench import (
     decoding,
     hashing,
     hot,
+    inspecting,
+    keyed,
     measure,
+    memory,
     options,
     own_table,
     peers,
@@ -335,7 +338,7 @@ def test_lines_fit_the_width() -> None:
 def test_measurements_come_first_and_run_cold_first() -> None:
     every = list(options.MEASUREMENTS)
     assert every[0] == "cold"
-    reading = [name for name in every if name not in options.WRITING]
+    reading = [name for name in every if name not in options.ASKED]
     assert (_parsed().measurements, _parsed().table) == (reading, None)
     assert (_parsed("ple").measurements, _parsed("ple").table) == (reading, "ple")
     assert (_parsed("all", "hot").measurements, _parsed("all", "hot").table) == (every, "hot")
@@ -381,7 +384,9 @@ def _fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_a_table_that_is_not_there(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "needs --db" in _fails(capsys, "hot", "nothing-here")
-    assert "nor a measurement (cold, limits, hot, hash, decode, sql, build, views, index)" in _fails(capsys, "hott")
+    assert "nor a measurement (cold, limits, hot, hash, decode, sql, build, views, index, keyed, inspect)" in _fails(
+        capsys, "hott"
+    )
     assert "nor is 'hott' a measurement (cold, limits" in _fails(capsys, "hott", "--db", str(own))
     assert "give it as --db" in _fails(capsys, "hot", str(own))
     assert "is no database" in _fails(capsys, "hot", "--db", str(tmp_path))
@@ -638,6 +643,84 @@ def test_sql_measures_what_it_says(target: Target, monkeypatch: pytest.MonkeyPat
         assert result.code_path
 
 
+def test_keyed_measures_the_table_and_one_of_released_size(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "ROWS", 3000)
+    monkeypatch.setattr(keyed, "JOINED", 500)
+    section = keyed.run(target, 1, 1, tmp_path)
+    (join,) = (result for result in section.results if "the scan" in result.ratios)
+    assert join.name == "20000 rows: join of 500 random keys with the table"
+    (lookup,) = (result for result in section.results if result.name.endswith("WHERE rowid = ?"))
+    assert lookup.extra["p90_us"] <= lookup.highest_us
+    assert 0 < lookup.extra["planner_us"] < lookup.median_us
+    laterals = [result for result in section.results if "lateral" in result.name]
+    assert [set(result.ratios) for result in laterals] == [{"native gather"}] * 2
+    (arrow,) = (result for result in section.results if "Arrow" in result.name)
+    assert arrow.extra["result_bytes"] >= 3000 * target.row_bytes * 4
+    assert all(result.code_path and result.seconds for result in section.results)
+    assert list(tmp_path.iterdir()) == []
+    # The scan of the released size takes half a minute; its geometry has tests of its own.
+    monkeypatch.setattr(keyed, "_released", lambda directory: target)
+    both = keyed.run(replace(target, own=True), 1, 1, tmp_path)
+    assert [result.name for result in both.results] == [result.name for result in section.results] * 2
+    assert "says what planning" not in "".join(section.notes)
+    assert "say what planning and finding cost" in "".join(both.notes)
+
+
+def test_inspection_finds_what_was_planted_and_measures_it(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = replace(own_table.PLANTED, shards=2, shard_rows=5000, planted_every=100)
+    monkeypatch.setattr(inspecting, "SHAPE", shape)
+    monkeypatch.setattr(inspecting, "TOKENS", 3000)
+    monkeypatch.setattr(inspecting, "PLANNED", 500)
+    monkeypatch.setattr(inspecting, "_SECONDS", 0.001)
+    section = inspecting.run(replace(_target(db=str(own)), own=True), 1, 1, tmp_path)
+    asked = {result.name: result for result in section.results if result.role == "engramsql"}
+    answers = {name: result.extra["answer"] for name, result in asked.items()}
+    assert answers["engram_profile"][:4] == ["10000", "100", "100", "100"]
+    assert answers["engram_histogram"] == ["1600000"]
+    # All but those with a NaN as their only values, of which there are none.
+    assert answers["engram_row_norms"][0] == "10000"
+    assert answers["engram_dead_rows"] == ["100"]
+    assert answers["engram_constant_rows"][0] == "100"
+    assert answers["engram_nan_rows"] == ["100", "100"]
+    # All dead rows but the first, all constant rows but the first, and one of each pair.
+    assert answers["engram_duplicate_rows"] == ["248"]
+    assert answers["engram_scale_ranges"] == ["10000", "None"]
+    # A changed value that is zero stays zero.
+    assert 95 <= int(answers["engram_changed_rows"][0]) <= 100
+    assert answers["engram_distance"][0] == answers["engram_drift"][0] == answers["engram_changed_rows"][0]
+    assert answers["engram_coverage"][0] == answers["engram_head_load"][0] == answers["engram_reuse"][1] == "48000"
+    assert answers["engram_plan"] == ["500"]
+    for result in asked.values():
+        assert len(result.seconds) == 2
+        assert len(result.ratios) == 1
+        assert result.code_path
+        assert 10e6 < result.extra["own_peak_bytes"] <= result.extra["peak_bytes"]
+    assert {path.name.split("-")[0] for path in tmp_path.iterdir()} == {"db", "store"}
+
+
+def test_a_table_of_the_user_is_asked_what_it_can_answer(tmp_path: Path) -> None:
+    for table, asked in (("engram_l1", True), (None, False)):
+        source = str(GOLDEN / "ckpt_deepseek_v41") if table else str(_plain(tmp_path / "store"))
+        names = {question.name for question in inspecting.questions(_target(db=source, table=table))}
+        assert {"engram_duplicate_rows", "engram_plan"} <= names
+        assert ("engram_profile" in names) is asked
+        assert ("engram_head_load" in names) is asked
+        assert "engram_distance" not in names
+
+
+def _plain(store: Path) -> Path:
+    """A store without format and spec."""
+    store.mkdir()
+    (store / "shard_000.bin").write_bytes(bytes(640))
+    layout = {"shards": 1, "rows_per_shard": 40, "width": 16, "elem_bytes": 1}
+    (store / "manifest.json").write_text(json.dumps({"layout": layout}))
+    return store
+
+
 def test_the_own_table_is_written_once_and_read_by_its_spec(tmp_path: Path) -> None:
     database = own_table.own_database(tmp_path, replace(own_table.PLE, shards=2, shard_rows=5000))
     files = [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.glob("store-*/*"))]
@@ -647,6 +730,33 @@ def test_the_own_table_is_written_once_and_read_by_its_spec(tmp_path: Path) -> N
     assert (table.rows, table.row_bytes, table.dim, len(table.heads())) == (10_000, 160, 160, 16)
     assert table.e_t([1, 2, 3]).shape == (3, 2560)
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
+
+
+def test_planted_rows_are_in_both_tables_and_changed_ones_in_one(tmp_path: Path) -> None:
+    shape = replace(own_table.PLANTED, shards=2, shard_rows=5001, planted_every=100)
+    database = own_table.inspected_database(tmp_path, shape)
+    session = Session.open(database, read_only=True)
+    ids = np.arange(10_002)
+    rows, changed = (session.table(name).fetch(ids) for name in (own_table.NAME, own_table.CHANGED))
+    assert np.array_equal(ids[(rows == 0).all(axis=1)], ids[::100])
+    assert np.array_equal(ids[(rows == 0x38).all(axis=1)], ids[1::100])
+    assert np.array_equal(ids[((rows & 0x7F) == 0x7F).any(axis=1)], ids[2::100])
+    # Groups 0 and 1, 2 and 3, ... have one row in common; the last group has no partner.
+    pairs = rows[3::100]
+    assert np.array_equal(pairs[0:100:2], pairs[1:100:2])
+    assert len(np.unique(rows, axis=0)) == 10_002 - 100 - 100 - 50
+    assert np.array_equal(ids[(rows != changed).any(axis=1)], ids[4::100])
+    values, others = (session.table(name).vectors(ids[4::100]) for name in (own_table.NAME, own_table.CHANGED))
+    assert np.array_equal((values != others).sum(axis=1), (values[:, 80] != 0).astype(int))
+
+
+def test_memory_of_a_process_is_seen_while_it_is_held() -> None:
+    before = memory.own_bytes()
+    with memory.own_peak() as peak:
+        held = np.ones(64 << 20, np.uint8)
+    assert held.all()
+    assert peak.bytes >= before + held.nbytes * 0.9
+    assert memory.peak_bytes() >= peak.bytes * 0.9
 
 
 def test_what_a_killed_process_half_wrote_is_removed(tmp_path: Path) -> None:

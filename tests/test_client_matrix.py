@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import client_programs
 import pytest
 from checkpoints import make_store
-from client_programs import PROGRAMS, check_version, client_command
+from client_programs import PROGRAMS, check_version, client_command, fetched, tool
 from golden_data import GOLDEN, case
 
 import engramsql
 from engramsql.udf import extension_path
 
-# What DuckDB's Python client answers is what the others must answer.
-OTHERS = ["python-oldest", "cli", "node", "java", "go", "adbc"]
-SESSIONS = ["memory", "concurrent", "file", "catalog"]
-
 
 class Matrix:
-    """One database directory, and what each client answers about it."""
+    """One database directory, and what clients answer about it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -41,7 +39,8 @@ class Matrix:
             assert db.verify("built").good
             db.build_view("corpus", "ple", [[17, 4, 256, 17, 4]])
             db.create_view("few", "SELECT rowid, head, embedding[1] AS first FROM ple WHERE rowid < 5")
-        self.answers = cache(self._answers)
+        # What the others must answer, too.
+        self.expected = self.ask("python")
 
     def sessions(self, client: str) -> list[dict[str, Any]]:
         """The sessions of a client, with a directory of its own for what they write."""
@@ -60,7 +59,7 @@ class Matrix:
         """Where a client writes."""
         return self.root / client
 
-    def _answers(self, client: str) -> dict[str, list[dict[str, Any]]]:
+    def ask(self, client: str) -> dict[str, list[dict[str, Any]]]:
         """What a client answers: by session, a list with the answers of each connection, which are by query."""
         command = client_command(client)
         self.scratch(client).mkdir()
@@ -108,48 +107,91 @@ def difference(expected: dict[str, Any], found: dict[str, Any] | None) -> str | 
     return None
 
 
-@pytest.mark.parametrize("session", SESSIONS)
-@pytest.mark.parametrize("client", OTHERS)
-@pytest.mark.timeout(900)
-def test_every_client_answers_as_python_does(matrix: Matrix, client: str, session: str) -> None:
-    """Values to the last bit, names and types of columns, messages of errors, in each connection of a session."""
-    expected = matrix.answers("python")[session][0]
-    found = matrix.answers(client)[session]
-    (about,) = [s for s in matrix.sessions(client) if s["name"] == session]
-    assert len(found) == about["databases"] * about["connections"]
+def differences(about: dict[str, Any], expected: dict[str, Any], found: list[dict[str, Any]], client: str) -> list[str]:
+    """The answers of a client in a session that are not the expected ones, a line each."""
+    if len(found) != about["databases"] * about["connections"]:
+        return [f"{about['name']}: answers of {len(found)} connections"]
     # The command line prints nothing for what changes something, and takes no interrupt from a pipe.
     beyond = ("changes", "interrupt") if client == "cli" else ()
     asked = [query["name"] for query in about["queries"] if not any(key in query for key in beyond)]
-    different = [
-        f"{name}: {line}"
+    return [
+        f"{about['name']}, {name}: {line}"
         for answers in found
         for name in asked
         if (line := difference(expected[name], answers.get(name)))
     ]
-    assert not different, "\n".join(different)
 
 
-@pytest.mark.parametrize("session", SESSIONS)
-def test_python_answers_what_the_queries_are_for(matrix: Matrix, session: str) -> None:
+@pytest.mark.parametrize("client", ["python-oldest", "cli", "node", "java", "go", "adbc"])
+@pytest.mark.timeout(900)
+def test_every_client_answers_as_python_does(matrix: Matrix, client: str) -> None:
+    """Values to the last bit, names and types of columns, messages of errors, in every connection of every session."""
+    found = matrix.ask(client)
+    assert [
+        line
+        for about in matrix.sessions(client)
+        for line in differences(about, matrix.expected[about["name"]][0], found[about["name"]], client)
+    ] == []
+
+
+def test_python_answers_what_the_queries_are_for(matrix: Matrix) -> None:
     """Every query is refused or answered as it is meant to be, by every connection alike."""
-    (about,) = [s for s in matrix.sessions("python") if s["name"] == session]
-    first, *others = matrix.answers("python")[session]
-    assert others == [first] * len(others)
-    for query in about["queries"]:
-        found = first[query["name"]]
-        if "refused" in query:
-            assert query["refused"] in found.get("error", "no error"), found
-            assert found["then"], query["name"]
-        else:
-            assert "error" not in found, found
+    for about in matrix.sessions("python"):
+        first, *others = matrix.expected[about["name"]]
+        assert others == [first] * (about["databases"] * about["connections"] - 1)
+        for query in about["queries"]:
+            found = first[query["name"]]
+            if "refused" in query:
+                assert query["refused"] in found.get("error", "no error"), found
+                assert found["then"], query["name"]
+            else:
+                assert "error" not in found, found
 
 
 def test_python_answers_golden_values(matrix: Matrix) -> None:
     """The answers that the others are held to are those of the released hash and of a checkpoint."""
-    (answers,) = matrix.answers("python")["memory"]
+    (answers,) = matrix.expected["memory"]
     ids = case("qwen_ple_v1", "readme_example")["rowids"].tolist()
     assert answers["row ids without a table"]["rows"] == [[[[str(i) for i in token] for token in ids]]]
     expected = case("ckpt_qwen4_exp_fp8_expected", "main")
     rows = answers["fetch golden tokens"]["rows"]
     assert [int(row[0]) for row in rows] == expected["rowids"].ravel().tolist()
     assert "".join(row[1] for row in rows) == expected["rows"].tobytes().hex()
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A client that cannot be tested is skipped with a reason, or fails where it is required."""
+    refusals: list[tuple[Callable[[], object], str]] = [
+        (lambda: tool("go", "no-such-program"), "DuckDB's client go is not tested: no-such-program is not installed"),
+        (lambda: check_version("node", "v1.5.5"), "it is DuckDB v1.5.5, and the extension needs 1.5.6"),
+        (lambda: fetched("node", ["sh", "-c", "echo no network >&2; exit 1"], tmp_path), "failed: no network"),
+    ]
+    for value, outcome in [("", pytest.skip.Exception), ("required", pytest.fail.Exception)]:
+        monkeypatch.setenv("ENGRAMSQL_CLIENTS", value)
+        for call, reason in refusals:
+            with pytest.raises(outcome, match=re.escape(reason)):
+                call()
+    for version in ("1.5.6", "v1.5.6-r.1", "v2.0.0"):
+        check_version("node", version)
+
+
+def test_an_install_is_done_once_per_pin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One that was interrupted is done again, and so is one whose pins have changed."""
+    monkeypatch.setattr(client_programs, "INSTALLED", tmp_path / "installed")
+    monkeypatch.setattr(client_programs, "PROGRAMS", tmp_path)
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "pin").write_text("1")
+    calls: list[str] = []
+
+    def fetch(directory: Path) -> None:
+        assert sorted(path.name for path in directory.iterdir()) == ["pin"]
+        calls.append((directory / "pin").read_text())
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        client_programs.installed("some", ["pin"], fetch)
+    for pin in ("1", "1", "2", "2"):
+        (tmp_path / "some" / "pin").write_text(pin)
+        client_programs.installed("some", ["pin"], fetch)
+    assert calls == ["1", "1", "2"]

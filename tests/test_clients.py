@@ -1,8 +1,7 @@
-"""One extension file, several clients: the DuckDB command line (no Python there), the oldest and newest wheels."""
+"""What the extension file is, and the package under the oldest DuckDB and beside DuckDB's own clients in Python."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -11,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from checkpoints import make_store
-from golden_data import GOLDEN, case
+from client_programs import duckdb_program, require_adbc
+from golden_data import GOLDEN
 from oldest import run_oldest
 
 
@@ -24,18 +24,6 @@ def extension() -> Path:
     assert path.is_file()
     assert path.name == "engramsql.duckdb_extension"
     return path
-
-
-def cli(*statements: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    """Runs statements in the DuckDB command line with the extension loaded."""
-    binary = shutil.which("duckdb", path=str(Path(sys.executable).parent)) or shutil.which("duckdb")
-    assert binary is not None, "the test extra brings duckdb-cli"
-    done = subprocess.run(
-        [binary, "-unsigned", "-json", "-c", f"LOAD '{extension()}'", *[x for s in statements for x in ("-c", s)]],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert (done.returncode == 0) == (expect == 0), done.stdout + done.stderr
-    return done
 
 
 def test_the_extension_needs_no_python() -> None:
@@ -61,88 +49,15 @@ def test_footer() -> None:
     assert footer[256:] == bytes(256)
 
 
-def test_command_line_answers_golden_rowids() -> None:
-    c = case("qwen_ple_v1", "readme_example")
-    done = cli("SELECT rowids_for_seq([248044, 1000, 99999, 42]) AS r")
-    assert json.loads(done.stdout)[0]["r"] == c["rowids"].tolist()
-
-
-def test_command_line_reads_a_checkpoint() -> None:
-    c = case("ckpt_qwen4_exp_fp8_expected", "main")
-    tokens = c["tokens"].tolist()
-    path = GOLDEN / "ckpt_qwen4_exp_fp8"
-    done = cli(
-        f"CALL engram_register('fp8', '{path}')",
-        f"SELECT rowid, hex(row) AS row FROM engram_fetch('fp8', rowids_for_seq('fp8', {tokens}))",
-    )
-    rows = json.loads(done.stdout[done.stdout.index('[{"rowid"') :])
-    assert [r["rowid"] for r in rows] == c["rowids"].ravel().tolist()
-    assert "".join(r["row"] for r in rows) == c["rows"].tobytes().hex().upper()
-    # A path takes the place of a name, without registering.
-    done = cli(f"SELECT count(*) AS n FROM engram_fetch('{path}', [1, 2, 3])")
-    assert json.loads(done.stdout) == [{"n": 3}]
-
-
-def test_command_line_opens_a_database(tmp_path: Path) -> None:
-    import engramsql
-
-    make_store(tmp_path / "s", manifest=True)
-    with engramsql.connect(tmp_path / "db") as db:
-        db.register("t", tmp_path / "s")
-    done = cli(f"CALL engram_attach('{tmp_path / 'db'}')", "SELECT name, rows FROM engram_tables()")
-    assert '{"name":"t","rows":30}' in done.stdout.replace(" ", "")
-
-
-def test_command_line_errors_are_errors(tmp_path: Path) -> None:
-    done = cli("SELECT engram_row('nope', 1)", expect=1)
-    assert "nope" in done.stderr
-    make_store(tmp_path, manifest=True)
-    done = cli(f"SELECT engram_row('{tmp_path}', 30)", expect=1)
-    assert "30" in done.stderr
-
-
-def test_oldest_duckdb_loads_the_extension() -> None:
-    """Without the package: only the extension file and the old wheel."""
-    out = run_oldest(
-        """
-import sys, json, duckdb
-assert duckdb.__version__ == "1.5.6", duckdb.__version__
-con = duckdb.connect(config={"allow_unsigned_extensions": True})
-con.execute(f"LOAD '{sys.argv[1]}'")
-con.execute("CALL engram_register('fp8', ?)", [sys.argv[2]])
-sql = "SELECT rowid, row FROM engram_fetch('fp8', rowids_for_seq('fp8', ?::BIGINT[]))"
-rows = con.execute(sql, [json.loads(sys.argv[3])]).fetchall()
-print(json.dumps([[i for i, _ in rows], b"".join(r for _, r in rows).hex()]))
-try:
-    con.execute("SELECT engram_row('fp8', 1408)").fetchall()
-except duckdb.Error as e:
-    assert "1408" in str(e) and "fp8" in str(e), e
-else:
-    raise SystemExit("not refused")
-assert con.execute("SELECT 42").fetchall() == [(42,)]
-""",
-        str(extension()),
-        str(GOLDEN / "ckpt_qwen4_exp_fp8"),
-        json.dumps(case("ckpt_qwen4_exp_fp8_expected", "main")["tokens"].tolist()),
-    )
-    c = case("ckpt_qwen4_exp_fp8_expected", "main")
-    ids, rows = json.loads(out)
-    assert ids == c["rowids"].ravel().tolist()
-    assert rows == c["rows"].tobytes().hex()
-
-
-def test_newest_duckdb_loads_the_extension_file() -> None:
-    """The same file with LOAD in the wheel of this environment, without the package."""
-    code = """
-import sys, duckdb
-con = duckdb.connect(config={"allow_unsigned_extensions": True})
-con.execute(f"LOAD '{sys.argv[1]}'")
-print(con.execute("SELECT rowids_for_seq([248044, 1000, 99999, 42])[2][1]").fetchall()[0][0])
-"""
+def test_an_error_ends_the_command_line() -> None:
+    """What runs by -c stops at the first error, which scripts see by the exit code."""
+    statements = ["-c", f"LOAD '{extension()}'", "-c", "SELECT engram_row('nope', 1)", "-c", "SELECT 42"]
     done = subprocess.run(
-        [sys.executable, "-c", code, str(extension())], capture_output=True, text=True, check=False, timeout=60
+        [duckdb_program(), "-unsigned", *statements], capture_output=True, text=True, timeout=120, check=False
     )
-    assert done.stdout == "1876085\n", done.stderr
+    assert done.returncode == 1
+    assert "no table named 'nope'" in done.stderr
+    assert "42" not in done.stdout
 
 
 def test_package_under_the_oldest_duckdb(tmp_path: Path) -> None:
@@ -186,6 +101,29 @@ print(con.execute("SELECT rowids_for_seq([248044, 1000, 99999, 42])[2][1]").fetc
 """
     done = subprocess.run(
         [sys.executable, "-c", code, order], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
+    )
+    assert done.stdout == "1876085\n", done.stderr
+
+
+def test_adbc_after_import(tmp_path: Path) -> None:
+    """The driver manager loads the library that the package has registered the functions with."""
+    import duckdb
+
+    if int(duckdb.__version__.split(".")[0]) < 2:
+        pytest.skip("this DuckDB has no static registration")
+    require_adbc()
+    code = """
+import importlib.util
+import duckdb, engramsql
+from adbc_driver_manager import dbapi
+library = importlib.util.find_spec("_duckdb").origin
+with dbapi.connect(library, entrypoint="duckdb_adbc_init", db_kwargs={"path": ":memory:"}, autocommit=True) as con:
+    with con.cursor() as cursor:
+        cursor.execute("SELECT rowids_for_seq([248044, 1000, 99999, 42])[2][1]")
+        print(cursor.fetchone()[0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
     )
     assert done.stdout == "1876085\n", done.stderr
 

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from engramsql.bench.building import BUILT
+from engramsql.bench.memory import peak_bytes
 from engramsql.engine import Session
 
 __all__ = ["work"]
@@ -29,14 +30,7 @@ def work(action: str, database: str, source: str, name: str) -> dict[str, Any]:
         if not good:
             raise SystemExit(f"verification failed: {findings}")
     seconds = time.perf_counter() - start
-    return {"seconds": seconds, "peak_bytes": _peak_bytes()}
-
-
-def _peak_bytes() -> int:
-    """The most memory this process ever had. Not getrusage's, which begins with what the parent had at the fork."""
-    with open("/proc/self/status", encoding="ascii") as status:
-        (line,) = (line for line in status if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
+    return {"seconds": seconds, "peak_bytes": peak_bytes()}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 
-__all__ = ["MEASUREMENTS", "MOST_ROWS", "PEERS", "WRITING", "build"]
+__all__ = ["ASKED", "MEASUREMENTS", "MOST_ROWS", "PEERS", "build"]
 
 # Sixty times the largest batch measured by default; its ids and rows of 160 bytes take 10 GB.
 MOST_ROWS = 1 << 26
@@ -22,9 +22,11 @@ MEASUREMENTS = {
     "build": "a build and a full verification beside the disk's own rate; needs room for two copies of the table",
     "views": "a token's record in a view beside its rows, cold",
     "index": "the slot index of a view: build and lookup",
+    "keyed": "SQL that names its rows by key, on a table of released size too",
+    "inspect": "questions about a whole table or a corpus, each in a process of its own",
 }
-# Left out unless they are asked for, by name or by "all": they write gigabytes.
-WRITING = ("build", "views", "index")
+# Left out unless they are asked for, by name or by "all": they write gigabytes or take minutes.
+ASKED = ("build", "views", "index", "keyed", "inspect")
 # Name to the pip package.
 PEERS = {"engramdb": "engramdb-python", "torch": "torch", "numpy": "numpy", "arrow": "pyarrow"}
 
@@ -38,7 +40,7 @@ def build(parser: argparse.ArgumentParser) -> None:
         [
             "measurements:",
             *lines,
-            f"without any: all but {', '.join(WRITING)}, which write gigabytes below --dir",
+            f"without any: all but {', '.join(ASKED)}, which write gigabytes below --dir or take minutes",
             "exit code 3: a cold read did not prove itself, or the files are sparse; nothing is published",
         ]
     )
@@ -99,7 +101,7 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], str | None]:
     """Measurements, in the order they run, and the table: the first word may name measurements, the last the table."""
-    chosen, table = [name for name in MEASUREMENTS if name not in WRITING], None
+    chosen, table = [name for name in MEASUREMENTS if name not in ASKED], None
     if words:
         named = words[0].split(",")
         if words[0] == "all" or set(named) <= MEASUREMENTS.keys():

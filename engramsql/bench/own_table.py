@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ENGRAM", "NAME", "PLE", "Shape", "own_database"]
+__all__ = ["CHANGED", "ENGRAM", "NAME", "PLANTED", "PLE", "Shape", "inspected_database", "own_database"]
 
 NAME = "bench"
+CHANGED = "changed"
+"""The second table of an inspected database: the same rows, some of them changed."""
 _BLOCK_ROWS = 100_000
 
 
@@ -33,34 +35,57 @@ class Shape:
     scale: float | None
     shards: int
     shard_rows: int
+    planted_every: int | None = None
+    """One dead row, one constant row, one with a NaN and half a pair of duplicates among so many; see ``_plant``."""
+    changed: bool = False
+    """Whether one row among so many has another value in the middle."""
 
     @property
     def label(self) -> str:
         """Part of its directory's name."""
-        return f"{self.shards}x{self.shard_rows}" + ("" if self.heads == 16 else f"-{self.heads}")
+        label = f"{self.shards}x{self.shard_rows}" + ("" if self.heads == 16 else f"-{self.heads}")
+        if self.planted_every is not None:
+            label += f"-planted-{self.planted_every}"
+        return label + ("-changed" if self.changed else "")
 
 
 PLE = Shape(16, 160, 160, "fp8_e4m3", 209 / 2**20, shards=4, shard_rows=2_500_012)
 """Heads, rows and rows per shard of the released PLE table, fewer shards."""
 ENGRAM = Shape(48, 264, 256, "fp8_e4m3_e8m0", None, shards=4, shard_rows=1_500_000)
 """Heads and packed rows of DeepSeek V4.1 behind the hash of the PLE, which needs no tokenizer."""
+PLANTED = replace(PLE, planted_every=1000)
+"""Rows of which one in a thousand is of each kind that inspection looks for."""
 
 
 def own_database(directory: Path, shape: Shape = PLE) -> Path:
     """A database below ``directory`` with a table ``bench`` of the shape, written in full before it gets its name."""
+    return _database(directory, {NAME: shape})
+
+
+def inspected_database(directory: Path, shape: Shape = PLANTED) -> Path:
+    """A database with a table ``bench`` that has something to be found, and ``changed`` to compare it with."""
+    return _database(directory, {NAME: shape, CHANGED: replace(shape, changed=True)})
+
+
+def _database(directory: Path, shapes: dict[str, Shape]) -> Path:
     from engramsql.engine import Session
 
-    store, database = directory / f"store-{shape.label}", directory / f"db-{shape.label}"
-    if not store.exists():
-        _write(store, shape)
+    database = directory / f"db-{shapes[NAME].label}"
+    stores = {name: directory / f"store-{shape.label}" for name, shape in shapes.items()}
+    for name, store in stores.items():
+        if not store.exists():
+            _write(store, shapes[name])
     try:
-        Session.open(database, read_only=True).table(NAME)
+        session = Session.open(database, read_only=True)
+        for name in shapes:
+            session.table(name)
     except EngramError:
-        # Not there, or the store was written anew since.
+        # Not there, or a store was written anew since.
         shutil.rmtree(database, ignore_errors=True)
-        spec = store / "spec.toml"
         session = Session.open(database, create=True)
-        session.register(NAME, store, spec=str(spec), format=shape.format, scale=shape.scale)
+        for name, shape in shapes.items():
+            spec = str(stores[name] / "spec.toml")
+            session.register(name, stores[name], spec=spec, format=shape.format, scale=shape.scale)
     return database
 
 
@@ -76,8 +101,11 @@ def _write(store: Path, shape: Shape) -> None:
             with open(partial / f"shard_{shard:03d}.bin", "wb") as file:
                 for start in range(0, shape.shard_rows, _BLOCK_ROWS):
                     progress(f"writing {store}: shard {shard + 1} of {shape.shards}")
+                    rows = _rows(rng, min(_BLOCK_ROWS, shape.shard_rows - start), shape.row_bytes)
+                    if shape.planted_every is not None:
+                        _plant(rows, shard * shape.shard_rows + start, shape.planted_every, shape.changed)
                     # Not tofile, which makes a TypeError of Ctrl-C.
-                    file.write(_rows(rng, min(_BLOCK_ROWS, shape.shard_rows - start), shape.row_bytes).data)
+                    file.write(rows.data)
                 file.flush()
                 os.fsync(file.fileno())
         layout = {
@@ -112,6 +140,26 @@ def _rows(rng: np.random.Generator, rows: int, row_bytes: int) -> NDArray[np.uin
     # No NaN, as in a trained table.
     data[(data & 0x7F) == 0x7F] ^= 1
     return data
+
+
+def _plant(rows: NDArray[np.uint8], first_row: int, every: int, changed: bool) -> None:
+    """Makes one row of each kind of every so many rows, told by the row id alone: both tables have the same."""
+    import numpy as np
+
+    from engramsql.demo.sparse import pseudo_rows
+
+    ids = np.arange(first_row, first_row + len(rows))
+    group, kind = np.divmod(ids, every)
+    rows[kind == 0] = 0
+    # 1.0 in E4M3.
+    rows[kind == 1] = 0x38
+    # One of the two NaN.
+    rows[kind == 2, 0] = 0x7F
+    # Two neighbouring groups share theirs, so the rows of a pair lie apart.
+    rows[kind == 3] = pseudo_rows(0, group[kind == 3] // 2, rows.shape[1])
+    if changed:
+        # The sign of one value: no byte becomes a NaN by it.
+        rows[kind == 4, rows.shape[1] // 2] ^= 0x80
 
 
 def _spec(shape: Shape) -> str:

@@ -96,6 +96,14 @@ def _remarks(result: Result) -> list[str]:
     found = [result.code_path] if result.code_path else []
     if result.ratios:
         found.append(", ".join(f"{ratio:.2f} x {_short(name)}" for name, ratio in result.ratios.items()))
+    if "p90_us" in result.extra:
+        found.append(f"9 of 10 within {_us(result.extra['p90_us'])} us")
+    if "planner_us" in result.extra:
+        share = result.extra["planner_us"] / result.median_us
+        found.append(f"planner {_us(result.extra['planner_us'])} us, {share:.0%} of it")
+    if "own_peak_bytes" in result.extra:
+        peak, own = result.extra["peak_bytes"], result.extra["own_peak_bytes"]
+        found.append(f"peak memory {peak / 1e6:.0f} MB, {own / 1e6:.0f} MB of it its own")
     if "peak_over_result" in result.extra:
         found.append(f"peak memory {result.extra['peak_over_result']:.2f} times the result")
     return found

@@ -81,12 +81,20 @@ def _measure(name: str, target: Target, options: argparse.Namespace) -> Section:
         section = module.run(target, repeats, Path(options.dir))
     elif name == "index":
         section = module.run(peers, repeats, Path(options.dir))
+    elif name in ("keyed", "inspect"):
+        section = module.run(target, threads, repeats, Path(options.dir))
     else:
         section = module.run(target, threads, repeats)
     return section
 
 
-_MODULES = {"hash": "hashing", "decode": "decoding", "build": "building", "index": "slot_index"}
+_MODULES = {
+    "hash": "hashing",
+    "decode": "decoding",
+    "build": "building",
+    "index": "slot_index",
+    "inspect": "inspecting",
+}
 
 
 def _document(

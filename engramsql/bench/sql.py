@@ -15,6 +15,8 @@ import numpy as np
 from engramsql.bench.arrays import aligned
 from engramsql.bench.hot import bring_in, warm, window_note
 from engramsql.bench.measure import Contender, Result, Section, a_b_b_a, in_memory, plural
+from engramsql.bench.memory import own_bytes
+from engramsql.bench.paths import rows_by_path
 from engramsql.bench.progress import progress
 from engramsql.bench.target import paths_since_now
 from engramsql.engine import set_threads
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from engramsql.bench.target import Target
 
-__all__ = ["ROWS", "run", "statements"]
+__all__ = ["ROWS", "fill_ids", "peak_memory", "run", "statements"]
 
 ROWS = 1_000_000
 _PARAMETER_ROWS = 1000
@@ -152,18 +154,13 @@ def _small(connection: duckdb.DuckDBPyConnection, target: Target, repeats: int) 
 
 def _paths_since_now(connection: duckdb.DuckDBPyConnection) -> Callable[[], str]:
     """Says, when called, by which code paths rows have come in SQL since now."""
-    before = _rows_by_path(connection)
+    before = rows_by_path(connection)
 
     def paths() -> str:
-        now = _rows_by_path(connection)
+        now = rows_by_path(connection)
         return ", ".join(sorted(path for path, rows in now.items() if rows > before.get(path, 0)))
 
     return paths
-
-
-def _rows_by_path(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    counted = connection.execute("SELECT path, sum(rows)::BIGINT FROM engram_stats() GROUP BY path").fetchall()
-    return dict(counted)
 
 
 def peak_memory(target: Target, statement: str, threads: int) -> dict[str, Any]:
@@ -187,14 +184,14 @@ def peak_memory(target: Target, statement: str, threads: int) -> dict[str, Any]:
             raise ReadError(
                 f"measuring memory failed: {(child.stderr.read().strip().splitlines() or ['no answer'])[-1]}"
             )
-        before = peak = _anonymous_bytes(child.pid)
+        before = peak = own_bytes(child.pid)
         child.stdin.write("go\n")
         child.stdin.flush()
         while child.poll() is None and not _readable(child.stdout):
-            peak = max(peak, _anonymous_bytes(child.pid))
+            peak = max(peak, own_bytes(child.pid))
             time.sleep(0.001)
         # The result is still held: the child waits for its end.
-        peak = max(peak, _anonymous_bytes(child.pid))
+        peak = max(peak, own_bytes(child.pid))
         line = child.stdout.readline()
         if not line:
             raise ReadError(
@@ -213,16 +210,3 @@ def _readable(stream: Any) -> bool:
     import select
 
     return bool(select.select([stream], [], [], 0)[0])
-
-
-def _anonymous_bytes(process: int) -> int:
-    """Memory that is the process's own: without pages of files, which the system takes back when it likes."""
-    total = 0
-    try:
-        with open(f"/proc/{process}/status", encoding="utf-8") as status:
-            for line in status:
-                if line.startswith(("RssAnon:", "RssShmem:")):
-                    total += int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        return 0
-    return total

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from engramsql.engine import Table
 
-__all__ = ["Target", "open_target", "paths_since_now"]
+__all__ = ["Target", "describe", "open_target", "paths_since_now"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def open_target(options: argparse.Namespace) -> Iterator[Target]:
     measurements = "all" if options.measurements == list(MEASUREMENTS) else ",".join(options.measurements)
     if options.db is None and options.table is None:
         database = own_database(Path(options.dir))
-        yield _describe(str(database), NAME, f"own test table in '{options.dir}'", own=True)
+        yield describe(str(database), NAME, f"own test table in '{options.dir}'", own=True)
     elif options.db is not None:
         path = Path(options.db)
         if not is_database(path):
@@ -108,7 +108,7 @@ def open_target(options: argparse.Namespace) -> Iterator[Target]:
         if (path / CATALOG_FILE).exists():
             raise ArgumentError(f"'{path}' is a database; give it as --db and name a table of it")
         with _in_place(path) as temporary:
-            yield _describe(temporary, _only(temporary, path, measurements), f"'{path}'")
+            yield describe(temporary, _only(temporary, path, measurements), f"'{path}'")
 
 
 @contextmanager
@@ -122,7 +122,7 @@ def _in_place(source: Path) -> Iterator[str]:
 def _of_database(database: str, given: Path, table: str | None, measurements: str) -> Target:
     name = table or _only(database, given, measurements)
     try:
-        return _describe(database, name, f"{name} of '{given}'")
+        return describe(database, name, f"{name} of '{given}'")
     except UnknownTableError as error:
         # A mistyped measurement is taken for the table.
         raise ArgumentError(f"{error}; nor is '{name}' a measurement ({', '.join(MEASUREMENTS)})") from None
@@ -140,7 +140,8 @@ def _only(database: str, given: Path, measurements: str) -> str:
     )
 
 
-def _describe(database: str, name: str, label: str, own: bool = False) -> Target:
+def describe(database: str, name: str, label: str, own: bool = False) -> Target:
+    """The target that is table ``name`` of the database directory."""
     session = Session.open(database, read_only=True)
     table = session.table(name)
     entry = next(entry for entry in session.tables() if entry.name == table.name)

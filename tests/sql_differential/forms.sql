@@ -216,3 +216,8 @@ SET VARIABLE chosen = [{l}] ;; SELECT rowid FROM {t} WHERE list_contains(getvari
 BEGIN ;; CREATE TABLE scratch AS SELECT rowid FROM {t} WHERE rowid < {n} ;; ROLLBACK ;; SELECT count(*) FROM {t} WHERE rowid < {n}
 SELECT 1; CREATE TABLE scratch AS SELECT rowid FROM {t} WHERE rowid = {n}; INSERT INTO scratch SELECT rowid FROM {t} WHERE rowid IN ({l}) ;; SELECT 3; FROM scratch ORDER BY ALL
 SET VARIABLE wanted = {n}; SELECT 1 ;; SELECT rowid, hex(row) FROM {t} WHERE rowid = getvariable('wanted')
+
+SELECT w, engram_head('ple', w), engram_row('ple', w) IS NULL, engram_vector('ple', w)[1] FROM keys
+SELECT f.ord, f.rowid, p.head FROM engram_fetch('ple', [5, 7, 5, NULL]) f JOIN {t} p ON p.rowid = f.rowid
+SELECT p.rowid, engram_row('ple', p.rowid) = p.row FROM ple p WHERE p.rowid IN (0, 5, 7)
+SELECT s.rowid, p.rowid FROM engram_scan('v41_l1') s JOIN {t} p ON p.rowid = s.rowid WHERE s.head = 1

@@ -17,7 +17,11 @@ from golden_data import GOLDEN
 import engramsql
 from engramsql.quoting import identifier
 
-__all__ = ["KEYS", "REGISTERED", "VIEWS", "Column", "Relation", "World", "worlds"]
+__all__ = ["KEYS", "REGISTERED", "SCAN", "VIEWS", "Column", "Relation", "World", "worlds"]
+
+
+# As a database of ours has it: Python variables are looked for in all frames of the call stack.
+SCAN: dict[str, str | bool | int | float | list[str]] = {"python_scan_all_frames": "true"}
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ def worlds() -> Iterator[World]:
         ours.register('Odd "Name"', GOLDEN / "peer_store" / "rows", format="fp8_e4m3", scale=0.25)
         names = [entry.name for entry in ours.tables()]
         copies = {name: _copy(ours, name) for name in names}
-        tables, views = duckdb.connect(), duckdb.connect()
+        tables, views = duckdb.connect(config=SCAN), duckdb.connect(config=SCAN)
         for connection in (tables, views):
             for name, copy in copies.items():
                 inner = name if connection is tables else f"rows of {name}"
@@ -130,8 +134,9 @@ def worlds() -> Iterator[World]:
                 connection.unregister("copy")
                 if inner != name:
                     connection.execute(f"CREATE VIEW {identifier(name)} AS FROM {identifier(inner)}")
-        for connection in (tables, views, ours):
-            connection.execute((Path(__file__).parent / "world.sql").read_text())
+            connection.execute((Path(__file__).parent / "judge.sql").read_text())
+        for side in (tables, views, ours):
+            side.execute((Path(__file__).parent / "world.sql").read_text())
         for name, select in _KEPT.items():
             ours.create_view(name, select)
             for connection in (tables, views):

@@ -15,6 +15,7 @@ mod entries;
 mod errors;
 mod guard;
 mod ids;
+mod inspection;
 mod lent;
 mod output;
 mod peer_index;
@@ -52,6 +53,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<entries::Orphan>()?;
     module.add_class::<entries::ShardInfo>()?;
     module.add_class::<entries::HeadInfo>()?;
+    module.add_class::<inspection::HeadProfile>()?;
     module.add_class::<probe::Probe>()?;
     module.add_class::<probe::ProbeReading>()?;
     module.add_class::<reading::PathStats>()?;

@@ -5,6 +5,7 @@ use crate::entries::{HeadInfo, ShardInfo};
 use crate::errors;
 use crate::guard::{detached, guard};
 use crate::ids::{Ids, Meaning};
+use crate::inspection::{self, HeadProfile};
 use crate::output;
 use crate::reading::{self, PathStats, Prefetch};
 use crate::spec::{Spec, Tokens, rowids_array};
@@ -156,6 +157,16 @@ impl Table {
     /// One record per head; empty without a spec.
     fn heads(&self, py: Python<'_>) -> PyResult<Vec<HeadInfo>> {
         guard(py, || Ok(self.inner.heads().into_iter().map(HeadInfo::from).collect()))
+    }
+
+    /// What the rows of each head are, and those that no head reaches, from one pass over the table in bounded memory.
+    ///
+    /// progress: called now and then with the stage, bytes done and bytes to do. Raises FormatError if the table has no value
+    /// format, ReadError if a row cannot be read.
+    #[pyo3(signature = (*, progress = None))]
+    fn profile(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<HeadProfile>> {
+        // Runs with the interpreter released, by running::run.
+        guard(py, || inspection::profile(py, &self.inner, progress))
     }
 
     /// Bytes of the rows of ids: uint8, shape of ids + (row_bytes,), order and duplicates kept.

@@ -45,7 +45,7 @@ impl Kernels {
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 if level.is_available() => Kernels(&avx2::TABLE),
             // NEON is part of its base architecture: portable code uses it.
-            _ => Kernels(&PORTABLE),
+            _ => Kernels(&portable::TABLE),
         }
     }
 
@@ -63,29 +63,56 @@ impl Kernels {
     }
 }
 
-static PORTABLE: Table = Table { sums, deviations };
-
-#[cfg(target_arch = "x86_64")]
+/// A level: its module has both loops over whole registers, apart from what comes before and after them. Merged with that,
+/// the compiler no longer sees that the lanes lie side by side.
 macro_rules! compiled_for {
-    ($level:ident, $features:literal) => {
+    ($level:ident $(, $features:literal)?) => {
         mod $level {
-            use super::{Sums, Table};
+            use super::{LANES, Running, Sums, Table};
 
             pub(super) static TABLE: Table = Table { sums, deviations };
 
-            #[target_feature(enable = $features)]
+            $(#[target_feature(enable = $features)])?
             fn sums(values: &[f32], dim: usize, squares: &mut [f64]) -> Sums {
-                super::sums(values, dim, squares)
+                let mut all = Running::new();
+                for (row, out) in values.chunks_exact(dim).zip(squares) {
+                    let mut squares = [0.0; LANES];
+                    let (whole, rest) = row.as_chunks();
+                    add(whole, &mut all, &mut squares);
+                    super::add_rest(rest, &mut all, &mut squares);
+                    *out = super::folded(squares, |a, b| a + b);
+                }
+                all.sums()
             }
 
-            #[target_feature(enable = $features)]
+            $(#[target_feature(enable = $features)])?
+            #[inline(never)]
+            fn add(values: &[[f32; LANES]], all: &mut Running, squares: &mut [f64; LANES]) {
+                super::add(values, all, squares);
+            }
+
+            $(#[target_feature(enable = $features)])?
             fn deviations(values: &[f32], mean: f64) -> f64 {
-                super::deviations(values, mean)
+                let mut squares = [0.0; LANES];
+                let (whole, rest) = values.as_chunks();
+                deviate(whole, mean, &mut squares);
+                for (square, &value) in squares.iter_mut().zip(rest) {
+                    let difference = f64::from(value) - mean;
+                    *square += difference * difference;
+                }
+                super::folded(squares, |a, b| a + b)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            #[inline(never)]
+            fn deviate(values: &[[f32; LANES]], mean: f64, squares: &mut [f64; LANES]) {
+                super::deviate(values, mean, squares);
             }
         }
     };
 }
 
+compiled_for!(portable);
 #[cfg(target_arch = "x86_64")]
 compiled_for!(avx2, "avx2");
 #[cfg(target_arch = "x86_64")]
@@ -104,6 +131,7 @@ fn folded<T: Copy>(mut lanes: [T; LANES], add: impl Fn(T, T) -> T) -> T {
     lanes[0]
 }
 
+#[derive(Clone, Copy)]
 struct Running {
     sum: [f64; LANES],
     min: [f32; LANES],
@@ -112,70 +140,67 @@ struct Running {
 }
 
 impl Running {
-    #[expect(clippy::needless_range_loop, reason = "lanes of several arrays")]
-    #[inline(always)]
-    fn take(&mut self, values: &[f32; LANES], squares: &mut [f64; LANES]) {
+    fn new() -> Running {
+        Running { sum: [0.0; LANES], min: [f32::INFINITY; LANES], max: [f32::NEG_INFINITY; LANES], zeros: [0; LANES] }
+    }
+
+    fn sums(&self) -> Sums {
+        Sums {
+            sum: folded(self.sum, |a, b| a + b),
+            min: folded(self.min, |a, b| if b < a { b } else { a }),
+            max: folded(self.max, |a, b| if b > a { b } else { a }),
+            zeros: self.zeros.iter().map(|&zeros| u64::from(zeros)).sum(),
+        }
+    }
+}
+
+#[inline(always)]
+fn add(values: &[[f32; LANES]], all: &mut Running, squares: &mut [f64; LANES]) {
+    let (mut sum, mut min, mut max, mut zeros, mut square) = (all.sum, all.min, all.max, all.zeros, *squares);
+    for values in values {
+        let wide = values.map(f64::from);
         for lane in 0..LANES {
-            self.sum[lane] += f64::from(values[lane]);
+            sum[lane] += wide[lane];
         }
         for lane in 0..LANES {
-            squares[lane] += f64::from(values[lane]) * f64::from(values[lane]);
+            square[lane] += wide[lane] * wide[lane];
         }
         // Comparisons, not `min`, which looks for NaN too.
         for lane in 0..LANES {
-            self.min[lane] = if values[lane] < self.min[lane] { values[lane] } else { self.min[lane] };
+            min[lane] = if values[lane] < min[lane] { values[lane] } else { min[lane] };
         }
         for lane in 0..LANES {
-            self.max[lane] = if values[lane] > self.max[lane] { values[lane] } else { self.max[lane] };
+            max[lane] = if values[lane] > max[lane] { values[lane] } else { max[lane] };
         }
         for lane in 0..LANES {
-            self.zeros[lane] += u32::from(values[lane] == 0.0);
+            zeros[lane] += u32::from(values[lane] == 0.0);
         }
+    }
+    *all = Running { sum, min, max, zeros };
+    *squares = square;
+}
+
+/// The last values of a row, fewer than there are lanes.
+fn add_rest(values: &[f32], all: &mut Running, squares: &mut [f64; LANES]) {
+    for (lane, &value) in values.iter().enumerate() {
+        all.sum[lane] += f64::from(value);
+        squares[lane] += f64::from(value) * f64::from(value);
+        all.min[lane] = if value < all.min[lane] { value } else { all.min[lane] };
+        all.max[lane] = if value > all.max[lane] { value } else { all.max[lane] };
+        all.zeros[lane] += u32::from(value == 0.0);
     }
 }
 
 #[inline(always)]
-fn sums(values: &[f32], dim: usize, squares: &mut [f64]) -> Sums {
-    let mut all =
-        Running { sum: [0.0; LANES], min: [f32::INFINITY; LANES], max: [f32::NEG_INFINITY; LANES], zeros: [0; LANES] };
-    for (row, out) in values.chunks_exact(dim).zip(squares) {
-        let mut squares = [0.0; LANES];
-        let (whole, rest) = row.as_chunks::<LANES>();
-        for values in whole {
-            all.take(values, &mut squares);
-        }
-        for (lane, &value) in rest.iter().enumerate() {
-            all.sum[lane] += f64::from(value);
-            squares[lane] += f64::from(value) * f64::from(value);
-            all.min[lane] = if value < all.min[lane] { value } else { all.min[lane] };
-            all.max[lane] = if value > all.max[lane] { value } else { all.max[lane] };
-            all.zeros[lane] += u32::from(value == 0.0);
-        }
-        *out = folded(squares, |a, b| a + b);
-    }
-    Sums {
-        sum: folded(all.sum, |a, b| a + b),
-        min: folded(all.min, |a, b| if b < a { b } else { a }),
-        max: folded(all.max, |a, b| if b > a { b } else { a }),
-        zeros: all.zeros.iter().map(|&zeros| u64::from(zeros)).sum(),
-    }
-}
-
-#[inline(always)]
-fn deviations(values: &[f32], mean: f64) -> f64 {
-    let mut squares = [0.0; LANES];
-    let (whole, rest) = values.as_chunks::<LANES>();
-    for values in whole {
+fn deviate(values: &[[f32; LANES]], mean: f64, squares: &mut [f64; LANES]) {
+    let mut square = *squares;
+    for values in values {
         for lane in 0..LANES {
             let difference = f64::from(values[lane]) - mean;
-            squares[lane] += difference * difference;
+            square[lane] += difference * difference;
         }
     }
-    for (lane, &value) in rest.iter().enumerate() {
-        let difference = f64::from(value) - mean;
-        squares[lane] += difference * difference;
-    }
-    folded(squares, |a, b| a + b)
+    *squares = square;
 }
 
 #[cfg(test)]

@@ -1,0 +1,101 @@
+"""Row ids as SQL: the relation that stands for a table, over the ids that a statement can use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engramsql.planner.constraints import Both, Constraint, Listed, Points, Range, Scalar
+from engramsql.quoting import literal
+
+__all__ = ["Relation", "by_key", "by_range", "by_set", "source_of"]
+
+_ROW = "_engram_r"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A registered table as the planner writes it."""
+
+    name: str
+    rows: int
+    row_bytes: int
+    #: SQL type of the embedding column.
+    embedding: str
+    #: Width as the vector function is told it; the type follows by a cast if there is one.
+    columns: tuple[str, ...] = ("rowid", "head", "embedding", "row")
+
+    def select(self, ids: str, *, has_head: bool = False, nulls: bool = False) -> str:
+        """A derived table with the columns of the table, over ``ids``, which has a column ``rowid``."""
+        table = literal(self.name)
+        head = f"{_ROW}.head" if has_head else f"engram_head({table}, {_ROW}.rowid)"
+        kept = "" if nulls or has_head else f" WHERE {_ROW}.rowid IS NOT NULL"
+        return (
+            f"(SELECT {_ROW}.rowid, {head} AS head, "
+            f"_engram_vector({table}, {_ROW}.rowid, NULL::{self.embedding})::{self.embedding} AS embedding, "
+            f"engram_row({table}, {_ROW}.rowid) AS row FROM {ids} AS {_ROW}{kept})"
+        )
+
+
+def by_key(relation: Relation, key: str) -> str:
+    """The row of one key, which may use columns to the left; a NULL row if the table has no such row.
+
+    Written without a FROM of its own, which DuckDB plans without a join.
+    """
+    return relation.select(f"(SELECT _engram_key({literal(relation.name)}, {key}) AS rowid)", nulls=True)
+
+
+def by_range(relation: Relation, low: str, high: str) -> str:
+    """The rows from ``low`` to ``high``, in order."""
+    return relation.select(f"_engram_ids({literal(relation.name)}, {low}, {high})", has_head=True)
+
+
+def by_set(relation: Relation, constraint: Constraint) -> str:
+    """The rows of a set without columns."""
+    if isinstance(constraint, Range):
+        low, high = _bounds(relation, constraint)
+        return by_range(relation, low, high)
+    return relation.select(f"({source_of(relation, constraint)})")
+
+
+def source_of(relation: Relation, constraint: Constraint) -> str:
+    """A SELECT of the distinct row ids of a set, as ``rowid``, in order."""
+    table = literal(relation.name)
+    if isinstance(constraint, Points):
+        if len(constraint.ids) == 1:
+            return f"SELECT _engram_key({table}, {constraint.ids[0].text}) AS rowid"
+        return _unnested(table, _distinct(constraint.ids))
+    if isinstance(constraint, Listed):
+        texts = constraint.lists
+        joined = texts[0] if len(texts) == 1 else f"list_concat({', '.join(texts)})"
+        return _unnested(table, f"list_sort(list_distinct({joined}))")
+    if isinstance(constraint, Range):
+        low, high = _bounds(relation, constraint)
+        return f"SELECT rowid FROM _engram_ids({table}, {low}, {high})"
+    if isinstance(constraint, Both):
+        parts = " UNION ALL ".join(f"FROM ({source_of(relation, part)})" for part in constraint.parts)
+        return f"SELECT DISTINCT rowid FROM ({parts}) ORDER BY rowid"
+    raise TypeError(f"no set: {constraint}")
+
+
+def _unnested(table: str, ids: str) -> str:
+    return f"SELECT _engram_key({table}, _engram_i) AS rowid FROM (SELECT unnest({ids}) AS _engram_i)"
+
+
+def _distinct(ids: tuple[Scalar, ...]) -> str:
+    values = {point.value for point in ids}
+    if not ids:
+        return "[]::BIGINT[]"
+    if None not in values:
+        return f"[{', '.join(str(value) for value in sorted(v for v in values if v is not None))}]"
+    return f"list_sort(list_distinct([{', '.join(point.text for point in ids)}]))"
+
+
+def _bounds(relation: Relation, range_: Range) -> tuple[str, str]:
+    """Both bounds; those known now are kept within the table, where every integer type can hold them."""
+    low = "0" if range_.low is None else _clipped(range_.low, relation.rows)
+    high = str(relation.rows - 1) if range_.high is None else _clipped(range_.high, relation.rows)
+    return low, high
+
+
+def _clipped(bound: Scalar, rows: int) -> str:
+    return bound.text if bound.value is None else str(min(max(bound.value, -1), rows))

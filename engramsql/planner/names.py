@@ -1,0 +1,95 @@
+"""What names of relations mean: common table expressions, DuckDB's catalog, registered tables and views over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engramsql.quoting import folded
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from engramsql.planner.ids import Relation
+
+__all__ = ["Catalog", "Expression", "Scope", "View", "table_name"]
+
+
+@dataclass
+class Expression:
+    """A common table expression: its text is read again where it is looked through."""
+
+    name: str
+    columns: tuple[str, ...]
+    text: str
+    scope: Scope
+    #: Neither recursive, nor MATERIALIZED, nor something other than a query.
+    plain: bool
+
+
+@dataclass
+class View:
+    """A view of DuckDB's catalog: its column names, if it renames, and its SELECT."""
+
+    name: str
+    columns: tuple[str, ...]
+    text: str
+
+
+@dataclass
+class Scope:
+    """The common table expressions that are visible at a place."""
+
+    parent: Scope | None = None
+    names: dict[str, Expression] = field(default_factory=dict)
+
+    def find(self, name: str) -> Expression | None:
+        """The expression of a folded name."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.parent
+        return None
+
+
+@dataclass
+class Catalog:
+    """The relations in DuckDB's catalog that matter, under their folded names."""
+
+    tables: dict[str, Relation]
+    views: dict[str, View]
+    #: Tables of DuckDB itself, which can be read twice and are the same.
+    base: set[str]
+    #: Functions that give the same for the same arguments.
+    steady: set[str]
+
+    def resolve(self, table: exp.Table, scope: Scope) -> Relation | Expression | View | str | None:
+        """What a reference in FROM means; a text is a table of DuckDB, None is anything else."""
+        parts = table_name(table)
+        if parts is None:
+            return None
+        if len(parts) == 1 and (expression := scope.find(parts[0])) is not None:
+            return expression
+        if parts[:-1] not in ((), ("main",), ("memory", "main")):
+            return None
+        name = parts[-1]
+        if name in self.tables:
+            return self.tables[name]
+        if name in self.views:
+            return self.views[name]
+        return name if name in self.base else None
+
+
+def table_name(table: exp.Table) -> tuple[str, ...] | None:
+    """The folded parts of a plain name; None if the reference is anything but a name."""
+    from sqlglot import exp
+
+    parts = [table.args.get(key) for key in ("catalog", "db", "this")]
+    present = [part for part in parts if part is not None]
+    if not all(isinstance(part, exp.Identifier) for part in present):
+        return None
+    # Samples, versions, hints, partitions: what changes which rows come.
+    if any(value for key, value in table.args.items() if key not in {"this", "db", "catalog", "alias", "joins"}):
+        return None
+    return tuple(folded(part.name) for part in present)

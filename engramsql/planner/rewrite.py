@@ -1,0 +1,393 @@
+"""The rewriting of one statement: each query block is read, and its references to tables get what is known of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engramsql.planner import joins
+from engramsql.planner.blocks import Block, Item, argument, block_of, children, queries_below
+from engramsql.planner.constraints import Both, Constraint, Listed, Points, Range, Scalar
+from engramsql.planner.ids import Relation, by_key, by_set
+from engramsql.planner.names import Catalog, Expression, Scope, View
+from engramsql.planner.ordered import first_rows
+from engramsql.planner.predicates import Found, Place, Queried, Reader, conjuncts, merge
+from engramsql.planner.shape import columns_of, is_steady, restrictable, traced
+from engramsql.planner.source import NotUnderstood, Source, parse
+from engramsql.quoting import folded
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+__all__ = ["Access", "Rewriter"]
+
+#: What a reference to a derived table is asked for: folded column name to what is known of it.
+Demands = dict[str, Found]
+
+#: Text with spans of its source.
+Pieces = list[str | tuple[int, int]]
+
+# Views over views, and expressions over expressions, are looked through so deep.
+_DEPTH = 8
+# A closed range of more rows is worth less than a key of a join.
+_WIDE = 100_000
+
+
+@dataclass(frozen=True)
+class Access:
+    """What is read for one reference to a table."""
+
+    relation: Relation
+    #: By what: a constraint, the text of a key, ``query``, or None for all rows.
+    by: Constraint | Scalar | str | None
+
+
+@dataclass
+class Rewriter:
+    """State of the planning of one statement."""
+
+    catalog: Catalog
+    lists: list[str]
+    #: In the order in which they were planned.
+    accesses: list[Access] = field(default_factory=list)
+    #: Queries that are read twice, and so are written once: text by name.
+    shared: dict[str, tuple[Source, tuple[int, int]]] = field(default_factory=dict)
+    #: Whether the place where they are written exists and is seen from where the rewriter is now.
+    can_share: bool = False
+    gains: int = 0
+    depth: int = 0
+
+    def query(self, node: Any, source: Source, scope: Scope, outer: Block | None, demands: Demands) -> None:
+        """Plans a query in place."""
+        from sqlglot import exp
+
+        scope = self._with(node, source, scope, outer)
+        if isinstance(node, exp.Subquery):
+            known = {"this", "alias", "with", "with_"}
+            if any(value for key, value in node.args.items() if key not in known):
+                demands = {}
+            self.query(node.this, source, scope, outer, demands)
+        elif isinstance(node, exp.Select):
+            self._select(node, source, scope, outer, demands)
+        elif isinstance(node, exp.SetOperation):
+            self._operation(node, source, scope, outer, demands)
+        else:
+            self._nested(node, source, scope, outer)
+
+    def _with(self, node: Any, source: Source, scope: Scope, outer: Block | None) -> Scope:
+        """The scope with the expressions of WITH, which are planned on the way."""
+        from sqlglot import exp
+
+        with_ = argument(node, "with")
+        if with_ is None:
+            return scope
+        scope = Scope(scope)
+        recursive = bool(with_.args.get("recursive"))
+        shares, self.can_share = self.can_share, False
+        for cte in with_.expressions:
+            expression = _expression(cte, source, scope, recursive)
+            if recursive:
+                scope = Scope(scope, {folded(expression.name): expression})
+            if isinstance(cte.this, exp.Query):
+                self.query(cte.this, source, scope, outer, {})
+            scope = Scope(scope, {folded(expression.name): expression})
+        self.can_share = shares
+        return scope
+
+    def _operation(self, node: Any, source: Source, scope: Scope, outer: Block | None, demands: Demands) -> None:
+        if any(argument(node, key) for key in ("limit", "offset", "fetch", "order", "sample")) and any(
+            argument(node, key) for key in ("limit", "offset", "fetch", "sample")
+        ):
+            demands = {}
+        # ON and BY NAME of set operations are left alone.
+        left, right = node.this, node.expression
+        theirs: Demands = {}
+        if demands and not node.args.get("by_name"):
+            theirs = self._by_position(left, right, source, scope, outer, demands)
+        elif demands:
+            theirs = demands
+        self.query(left, source, scope, outer, demands)
+        self.query(right, source, scope, outer, theirs)
+
+    def _by_position(
+        self, left: Any, right: Any, source: Source, scope: Scope, outer: Block | None, demands: Demands
+    ) -> Demands:
+        names, others = (self._columns(side, source, scope, outer) for side in (left, right))
+        if names is None or others is None:
+            return {}
+        theirs: Demands = {}
+        for name, found in demands.items():
+            if names.count(name) == 1 and names.index(name) < len(others):
+                other = others[names.index(name)]
+                if other is not None and others.count(other) == 1:
+                    theirs[other] = found
+        return theirs
+
+    def _columns(self, node: Any, source: Source, scope: Scope, outer: Block | None) -> list[str | None] | None:
+        from sqlglot import exp
+
+        while isinstance(node, exp.Subquery):
+            node = node.this
+        if isinstance(node, exp.SetOperation):
+            return self._columns(node.this, source, scope, outer)
+        if not isinstance(node, exp.Select) or argument(node, "with") is not None:
+            return None
+        return columns_of(node, block_of(node, source, scope, outer, self.catalog))
+
+    def _nested(self, node: Any, source: Source, scope: Scope, outer: Block | None) -> None:
+        for child in children(node):
+            for query in queries_below(child):
+                self.query(query, source, scope, outer, {})
+
+    def share(self, queried: Queried) -> None:
+        """Has a query written once, before the statement; where it stood its name is read."""
+        (span,) = queried.pieces
+        assert isinstance(span, tuple)
+        queried.shared = f"_engram_shared_{len(self.shared)}"
+        self.shared[queried.shared] = (queried.block.source, span)
+        queried.block.source.change(*span, f"FROM {queried.shared}")
+
+    # One block
+
+    def _select(self, node: Any, source: Source, scope: Scope, outer: Block | None, demands: Demands) -> None:
+        block = block_of(node, source, scope, outer, self.catalog)
+        known = self._known(block, demands)
+        swapped = joins.swap(block, known, self)
+        for item in block.items:
+            self._item(block, item, known, swapped)
+        for key, value in node.args.items():
+            if key in ("with", "with_", "from", "from_", "joins"):
+                continue
+            for part in value if isinstance(value, list) else [value]:
+                if hasattr(part, "iter_expressions"):
+                    for query in queries_below(part):
+                        self.query(query, source, scope, block, {})
+        for join in node.args.get("joins") or []:
+            for query in queries_below(join.args.get("on")):
+                self.query(query, source, scope, block, {})
+
+    def _known(self, block: Block, demands: Demands) -> dict[Place, Found]:
+        known: dict[Place, Found] = {}
+        if not block.plain:
+            return known
+        reader = Reader(block, self.lists)
+        where = argument(block.select, "where")
+        for predicate in conjuncts(where.this if where is not None else None):
+            found = reader.read(predicate)
+            merge(found, joins.existence(block, predicate, self.lists))
+            for place, one in found.items():
+                for queried in one.queries:
+                    queried.certain = not joins.nullable(block, place[0])
+            merge(known, found)
+        for item in block.items:
+            merge(known, joins.joined(block, item, reader))
+        for name, found in demands.items():
+            place = traced(block, name)
+            if place is not None and restrictable(block, place) and self._steady(block):
+                merge(known, {place: Found(found.values, list(found.keys), list(found.queries))})
+        joins.transfer(known)
+        return known
+
+    def _steady(self, block: Block) -> bool:
+        return is_steady(block.source, self.catalog.steady)
+
+    def _item(self, block: Block, item: Item, known: dict[Place, Found], swapped: bool) -> None:
+        from sqlglot import exp
+
+        if isinstance(item.what, Relation):
+            found = known.get((item.index, "rowid"), Found())
+            self._table(block, item, item.what, found, swapped)
+        elif isinstance(item.what, (View, Expression)):
+            self._look_through(block, item, self._asked(block, item, known))
+        elif isinstance(item.what, exp.Subquery):
+            self.query(item.what, block.source, block.scope, block, self._asked(block, item, known))
+        else:
+            for query in queries_below(item.node):
+                self.query(query, block.source, block.scope, block, {})
+
+    def _table(self, block: Block, item: Item, relation: Relation, found: Found, swapped: bool) -> None:
+        chosen = self._choose(block, item, relation, found, swapped)
+        if chosen is None:
+            chosen = first_rows(block, item, relation, found)
+        self.accesses.append(Access(relation, chosen[1] if chosen is not None else None))
+        if chosen is not None:
+            _replace(block, item, *chosen[0])
+            self.gains += 1
+
+    def _choose(
+        self, block: Block, item: Item, relation: Relation, found: Found, swapped: bool
+    ) -> tuple[Pieces, Constraint | Scalar | str] | None:
+        """The derived table for a reference and by what it is restricted."""
+        if found.values is not None and _is_narrow(found.values, relation):
+            ordered = first_rows(block, item, relation, found)
+            return ordered or ([by_set(relation, found.values)], found.values)
+        for key in found.keys:
+            if joins.reaches(item, key, swapped):
+                joins.without_left(block, item, key, found)
+                return [by_key(relation, key.text)], key
+        for queried in found.queries:
+            pieces = joins.ids_of_query(self, block, item, relation, queried)
+            if pieces is not None:
+                return _around(relation, pieces), "query"
+        for key in found.keys:
+            pieces = joins.ids_of_later(self, block, item, relation, key)
+            if pieces is not None:
+                return _around(relation, pieces), key
+        ordered = first_rows(block, item, relation, found)
+        if ordered is not None:
+            return ordered
+        if found.values is not None:
+            return [by_set(relation, found.values)], found.values
+        return None
+
+    def _asked(self, block: Block, item: Item, known: dict[Place, Found]) -> Demands:
+        """What a derived table is asked for, in terms that hold inside of it."""
+        asked: Demands = {}
+        for (index, name), found in known.items():
+            if index != item.index:
+                continue
+            keys = [
+                Scalar(key.text, outer=True, aliases=key.aliases, fragile=key.fragile)
+                for key in found.keys
+                if joins.reaches(item, key, False) and not key.bare
+            ]
+            if item.renamed:
+                if name not in item.renamed:
+                    continue
+                names = self._columns(item.what, block.source, block.scope, block) if item.node is item.what else None
+                position = item.renamed.index(name)
+                own = names[position] if names is not None and position < len(names) else None
+                if own is None or names is None or names.count(own) != 1:
+                    continue
+                name = own
+            queries = [queried for queried in found.queries if joins.can_share(self, block, queried)]
+            if found.values is not None or keys or queries:
+                asked[name] = Found(found.values, keys, queries)
+        return asked
+
+    def _look_through(self, block: Block, item: Item, asked: Demands) -> None:
+        """Writes a view, or a common table expression that gains from it, at the place of its reference."""
+        what: View | Expression = item.what
+        if self.depth >= _DEPTH or item.node.args.get("joins") and item.alias == "":
+            return
+        if isinstance(what, Expression) and (not asked or not what.plain):
+            return
+        if item.renamed and what.columns:
+            return
+        inner = Source(what.text)
+        tree = parse(inner)
+        home = what.scope if isinstance(what, Expression) else Scope()
+        if not _same_names(tree, home, block.scope):
+            return
+        if isinstance(what, Expression) and not (is_steady(inner, self.catalog.steady) and _repeats(tree)):
+            return
+        before, accesses = self.gains, len(self.accesses)
+        changes_of_name = dict(zip(what.columns, range(len(what.columns)), strict=True))
+        if changes_of_name:
+            asked = self._renamed(tree, inner, home, what.columns, asked)
+        shares = self.can_share
+        self.can_share = False
+        self.depth += 1
+        self.query(tree, inner, home, block, asked)
+        self.depth -= 1
+        self.can_share = shares
+        if self.gains == before:
+            if isinstance(what, Expression):
+                del self.accesses[accesses:]
+            return
+        text = f"({inner.render()})"
+        if what.columns:
+            columns = ", ".join('"' + column.replace('"', '""') + '"' for column in what.columns)
+            text = f"(SELECT * FROM {text} AS _engram_v({columns}))"
+        _replace(block, item, text)
+
+    def _renamed(self, tree: Any, source: Source, scope: Scope, columns: tuple[str, ...], asked: Demands) -> Demands:
+        names = self._columns(tree, source, scope, None)
+        if names is None:
+            return {}
+        inner: Demands = {}
+        for position, column in enumerate(columns):
+            if folded(column) in asked and position < len(names):
+                own = names[position]
+                if own is not None and names.count(own) == 1:
+                    inner[own] = asked[folded(column)]
+        return inner
+
+
+def _is_narrow(values: Constraint, relation: Relation) -> bool:
+    if isinstance(values, (Points, Listed)):
+        return True
+    if isinstance(values, Range):
+        if values.low is None or values.high is None:
+            bound = values.low or values.high
+            if bound is None or bound.value is None:
+                return False
+        low = values.low.value if values.low is not None else 0
+        high = values.high.value if values.high is not None else relation.rows
+        return low is None or high is None or high - low <= _WIDE
+    return isinstance(values, Both) and all(_is_narrow(part, relation) for part in values.parts)
+
+
+def _expression(cte: Any, source: Source, scope: Scope, recursive: bool) -> Expression:
+    from sqlglot import exp
+
+    alias = cte.args.get("alias")
+    name = alias.this
+    columns = tuple(column.name for column in alias.columns)
+    plain = isinstance(cte.this, exp.Query) and not recursive and cte.args.get("materialized") is not True
+    text = ""
+    if plain:
+        index = source.index(name.meta["start"]) + 1
+        if source.kind(index) == "L_PAREN":
+            index = source.closing[index] + 1
+        words = []
+        while source.kind(index) not in ("L_PAREN", ""):
+            words.append(source.word(index))
+            index += 1
+        plain = words in (["AS"], ["AS", "NOT", "MATERIALIZED"])
+        if plain and index in source.closing:
+            text = source.text[source.end(index) : source.start(source.closing[index])]
+    return Expression(name.name, columns, text, scope, plain and bool(text))
+
+
+def _same_names(tree: exp.Expression, home: Scope, here: Scope) -> bool:
+    """Whether the names of relations in a text mean the same at another place."""
+    from sqlglot import exp
+
+    names = {folded(table.name) for table in tree.find_all(exp.Table)}
+    return all(home.find(name) is here.find(name) for name in names)
+
+
+def _repeats(tree: exp.Expression) -> bool:
+    """Whether a query returns the same when it is written twice."""
+    from sqlglot import exp
+
+    return tree.find(exp.Limit, exp.Fetch, exp.TableSample) is None
+
+
+def _around(relation: Relation, pieces: Pieces) -> Pieces:
+    before, after = relation.select("\0").split("\0")
+    return [before, *pieces, after]
+
+
+def _replace(block: Block, item: Item, *pieces: str | tuple[int, int]) -> None:
+    """Writes a derived table instead of the name of a relation, under the same alias."""
+    source = block.source
+    parts = [item.node.args.get(key) for key in ("catalog", "db", "this")]
+    names = [part for part in parts if part is not None]
+    first, last = source.index(names[0].meta["start"]), source.index(names[-1].meta["start"])
+    if last - first != 2 * (len(names) - 1):
+        raise NotUnderstood("a name of other tokens")
+    alias = item.node.args.get("alias")
+    if len(names) > 1 and alias is None and _is_qualified_by(block, len(names)):
+        raise NotUnderstood("columns qualified by a schema")
+    named = [f" AS {item.written}"] if alias is None or alias.this is None else []
+    source.change(source.start(first), source.end(last), *pieces, *named)
+
+
+def _is_qualified_by(block: Block, parts: int) -> bool:
+    from sqlglot import exp
+
+    return parts > 1 and any(column.args.get("db") for column in block.select.find_all(exp.Column))
+
+
