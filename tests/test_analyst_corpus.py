@@ -132,9 +132,7 @@ def test_hot_rows(ple: Any, corpus: list[list[int] | None]) -> None:
     total, running, want = uses.total(), 0, []
     for place, (rowid, count) in enumerate(ordered, 1):
         running += count
-        want.append(
-            (place, rowid, heads[rowid], count, pytest.approx(count / total), pytest.approx(running / total))
-        )
+        want.append((place, rowid, heads[rowid], count, pytest.approx(count / total), pytest.approx(running / total)))
     assert q(ple, "FROM engram_hot_rows('ple', 'docs')") == want
 
 
@@ -142,7 +140,7 @@ def test_what_a_corpus_can_be(ple: Any, tmp_path: Any) -> None:
     con = ple.connection
     con.execute("CREATE VIEW a_view AS SELECT tokens FROM docs")
     con.execute("CREATE TEMP TABLE a_temporary AS FROM docs")
-    con.execute("CREATE SCHEMA s; CREATE TABLE s.\"odd name\" AS FROM docs")
+    con.execute('CREATE SCHEMA s; CREATE TABLE s."odd name" AS FROM docs')
     con.execute(f"COPY docs TO '{tmp_path / 'docs.parquet'}'")
     want = q(ple, "FROM engram_coverage('ple', 'docs')")
     names = ["a_view", "a_temporary", 's."odd name"', str(tmp_path / "docs.parquet"), "DOCS"]
@@ -175,7 +173,9 @@ def test_the_v41_checkpoint(db: Any) -> None:
         rows = np.concatenate([db.table(table).rowids(tokens) for tokens in corpus])
         load = q(db, f"SELECT head, lookups, rows_used FROM engram_head_load('{table}', 'docs')")
         assert load == [(head, 600, len(set(rows[:, head].tolist()))) for head in range(rows.shape[1])]
-        assert q(db, f"SELECT unique_rows FROM engram_coverage('{table}', 'docs')") == [(len(set(rows.ravel().tolist())),)]
+        assert q(db, f"SELECT unique_rows FROM engram_coverage('{table}', 'docs')") == [
+            (len(set(rows.ravel().tolist())),)
+        ]
 
 
 @pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="compares with the oldest DuckDB")

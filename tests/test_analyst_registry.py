@@ -49,4 +49,7 @@ def test_a_database_file_gets_no_macros(tmp_path: Path) -> None:
     with pytest.raises(duckdb.Error, match="engram_head_primes"):
         con.execute("FROM engram_head_primes('t')")
     con.close()
-    assert one(duckdb.connect(str(path)), "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'engram_drift'") == 0
+    assert (
+        one(duckdb.connect(str(path)), "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'engram_drift'")
+        == 0
+    )

