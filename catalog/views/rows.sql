@@ -26,7 +26,7 @@ FROM _engram_counts;
 --
 -- The rows whose every value is zero, in no order. head is NULL where no head reaches, as for the padding at the end.
 --
--- Example: SELECT head, count(*) AS dead FROM engram_dead_rows('ple') GROUP BY head ORDER BY head
+-- Example: SELECT count(*) AS dead, count(head) AS reachable FROM engram_dead_rows('ple')
 CREATE OR REPLACE MACRO main.engram_dead_rows("table") AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head
 FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
@@ -37,7 +37,7 @@ WHERE _r.s.dead;
 --
 -- The rows whose values are all equal to one value that is not zero, in no order.
 --
--- Example: SELECT * FROM engram_constant_rows('ple') ORDER BY rowid LIMIT 3
+-- Example: SELECT count(*) AS constant FROM engram_constant_rows('ple')
 CREATE OR REPLACE MACRO main.engram_constant_rows("table") AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head, engram_vector("table", _r.rowid)[1] AS value
 FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
@@ -48,7 +48,7 @@ WHERE _r.s.constant;
 --
 -- The rows that hold a NaN or an infinite value, and how many of each, in no order.
 --
--- Example: SELECT * FROM engram_nan_rows('ple') ORDER BY rowid LIMIT 3
+-- Example: SELECT count(*) AS found, sum(nans) AS nans FROM engram_nan_rows('ple')
 CREATE OR REPLACE MACRO main.engram_nan_rows("table") AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head, _r.s.nans AS nans, _r.s.infs AS infs
 FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
@@ -61,7 +61,7 @@ WHERE _r.s.nans > 0 OR _r.s.infs > 0;
 -- rows have them, the first among them. Rows are found by a hash of 128 bits and proven by their bytes. What does not fit
 -- DuckDB's memory_limit, 32 bytes and more per row of the table, goes to its temp_directory.
 --
--- Example: SELECT * FROM engram_duplicate_rows('ple') ORDER BY rowid LIMIT 3
+-- Example: SELECT count(*) AS repeated FROM engram_duplicate_rows('ple')
 CREATE OR REPLACE MACRO main.engram_duplicate_rows("table") AS TABLE
 WITH _engram_hashes AS MATERIALIZED (
     SELECT _i.rowid AS id, _i.head AS head, engram_row_hash("table", _i.rowid) AS hash FROM _engram_ids("table") AS _i
