@@ -222,6 +222,7 @@ JOINS = [
     "SELECT p.rowid, p.row FROM {t} p SEMI JOIN (SELECT id FROM keys WHERE tag < 9) q ON p.rowid = q.id",
     "WITH q AS (SELECT id FROM keys WHERE tag < 9) SELECT p.rowid, p.row FROM {t} p SEMI JOIN q ON p.rowid = q.id",
     "WITH q AS (SELECT id FROM keys LIMIT 3) SELECT p.rowid, p.row FROM {t} p JOIN q ON p.rowid = q.id",
+    "SELECT p.rowid, v.bytes FROM {t} p JOIN {v} v ON p.rowid = v.id WHERE v.id IN (5, 6)",
     "WITH z AS (SELECT 1) SELECT p.rowid, p.row FROM {t} p SEMI JOIN (SELECT id FROM small) q ON p.rowid = q.id",
     "SELECT s.tag, p.row FROM same s LEFT JOIN {t} p ON p.rowid = s.rowid AND p.head < 3",
 ]

@@ -399,7 +399,7 @@ class Reader:
         if isinstance(node, exp.Anonymous):
             return _variable(node)
         if isinstance(node, exp.Array):
-            members = []
+            singles, members = [], []
             for member in node.expressions:
                 if isinstance(member, exp.Null):
                     continue
@@ -409,7 +409,9 @@ class Reader:
                 scalar = self.scalar(member)
                 if scalar is None or not scalar.constant:
                     return None
-                members.append(f"[{scalar.text}]")
+                singles.append(scalar.text)
+            if singles:
+                members.append(f"[{', '.join(singles)}]")
             if not members:
                 return None
             return members[0] if len(members) == 1 else f"list_concat({', '.join(members)})"

@@ -278,12 +278,12 @@ class Rewriter:
             found = known.get((item.index, "rowid"), Found())
             self._table(block, item, item.what, found, swapped)
         elif isinstance(item.what, (View, Expression)):
-            looked = self._look_through(block, item, self._asked(block, item, known))
+            looked = self._look_through(block, item, self._asked(block, item, known, swapped))
             if isinstance(item.what, Expression) and not looked:
                 self.named.append(item.what)
         elif isinstance(item.what, exp.Subquery):
             naming, self.naming = self.naming, "inner"
-            self.query(item.what, block.source, block.scope, block, self._asked(block, item, known))
+            self.query(item.what, block.source, block.scope, block, self._asked(block, item, known, swapped))
             self.naming = naming
         else:
             for query in queries_below(item.node):
@@ -325,7 +325,7 @@ class Rewriter:
             return [by_set(relation, found.values)], found.values
         return None
 
-    def _asked(self, block: Block, item: Item, known: dict[Place, Found]) -> Demands:
+    def _asked(self, block: Block, item: Item, known: dict[Place, Found], swapped: bool) -> Demands:
         """What a derived table is asked for, in terms that hold inside of it."""
         asked: Demands = {}
         for (index, name), found in known.items():
@@ -334,7 +334,7 @@ class Rewriter:
             keys = [
                 Scalar(key.text, outer=True, aliases=key.aliases, fragile=key.fragile)
                 for key in found.keys
-                if joins.reaches(item, key, False) and not key.bare
+                if joins.reaches(item, key, swapped) and not key.bare
             ]
             if item.renamed:
                 if name not in item.renamed:
