@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "can_share",
-    "end_of_query",
     "existence",
     "ids_of_later",
     "ids_of_query",
@@ -219,27 +218,6 @@ def _exists(source: Source, inner: Any, key: Any, equality: tuple[int, int], blo
     after = (source.end(equality[1]), source.start(closing))
     whole = (source.start(opening - 1), source.end(closing))
     return Queried(inner, block, [f"SELECT {name} ", before, "true", after], whole, ignored=frozenset({id(key.parent)}))
-
-
-def end_of_query(source: Source, node: Any) -> int | None:
-    """Where ``(SELECT ...)`` or ``EXISTS (SELECT ...)`` ends; None for any other expression.
-
-    It may take an inner query for the whole one; whoever uses it looks at the names that come of it.
-    """
-    from sqlglot import exp
-
-    if not isinstance(node, (exp.Subquery, exp.Exists)):
-        return None
-    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-    if not starts:
-        return None
-    first = source.index(min(starts))
-    opening = first
-    while not (source.kind(opening) == "L_PAREN" and source.closing[opening] > first):
-        opening -= 1
-        if opening < 0:
-            return None
-    return source.end(source.closing[opening])
 
 
 def _aliases(node: Any) -> set[str]:

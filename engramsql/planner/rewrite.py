@@ -13,7 +13,7 @@ from engramsql.planner.names import Catalog, Expression, Scope, View
 from engramsql.planner.ordered import first_rows
 from engramsql.planner.predicates import Found, Place, Queried, Reader, conjuncts, merge
 from engramsql.planner.shape import columns_of, is_steady, restrictable, traced
-from engramsql.planner.source import NotUnderstoodError, Source, parse
+from engramsql.planner.source import NotUnderstoodError, Source, ends_of_columns, parse
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
@@ -233,13 +233,13 @@ class Rewriter:
         from sqlglot import exp
 
         if not isinstance(node, exp.Alias) and self.naming != "free" and queries_below(node):
-            end = joins.end_of_query(block.source, node) if self.naming == "own" else None
-            if end is None:
+            ends = ends_of_columns(block.source) if self.naming == "own" else []
+            if len(ends) != len(block.select.expressions):
                 return
             before = self.gains
             self._expression(node, block)
             if self.gains > before:
-                self.unnamed.append((position, end))
+                self.unnamed.append((position, ends[position]))
             return
         self._expression(node, block)
 
