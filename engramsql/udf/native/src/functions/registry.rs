@@ -64,7 +64,7 @@ const ENTRIES: &[Entry] = &[
         kind: "scalar",
         signature: "engram_head(table, rowid) -> INTEGER",
         description: "The head whose rows the id is among; NULL where no head reaches and for a NULL id. No row is read.",
-        example: "SELECT engram_head('ple', 7)",
+        example: "SELECT engram_head('ple', 700) AS head",
     },
     Entry {
         name: "engram_row_stats",
@@ -98,14 +98,14 @@ const ENTRIES: &[Entry] = &[
         name: "engram_fetch",
         kind: "table",
         signature: "engram_fetch(table, rowids BIGINT[] or BIGINT[][]) -> (ord, token, head, rowid, embedding, row)",
-        description: "One row per id, in the order given, duplicates kept; only selected columns are read. token is the inner list's index.",
+        description: "One row per id, in the order given, duplicates kept; only selected columns are read. token is the inner list's index. rowids may be a constant, a parameter, a subquery, or a column of what stands before it in FROM: then ord counts within each list, and the lists come in any order. In a database file it is a constant, a parameter or a variable.",
         example: "SELECT ord, token, head, rowid, embedding[:2] AS first_values FROM engram_fetch('ple', rowids_for_seq('ple', [17, 4])) WHERE head < 2",
     },
     Entry {
         name: "engram_embeddings",
         kind: "table",
         signature: "engram_embeddings(table, tokens [, history]) -> (token, token_id, e_t)",
-        description: "e_t of every token of a sequence. In a database file write the optional argument as history := [...].",
+        description: "e_t of every token of a sequence. tokens and history may be constants, parameters, subqueries, or columns of what stands before it in FROM. In a database file they are constants, parameters or variables, and the optional argument is written as history := [...].",
         example: "SELECT token, token_id, e_t[:2] AS first_values FROM engram_embeddings('ple', [17, 4])",
     },
     Entry {
