@@ -91,7 +91,14 @@ def node_modules() -> Path:
 def java_path() -> str:
     """The class path with the JDBC driver."""
     mvn = tool("java", "mvn")
-    command = [mvn, "--quiet", "--batch-mode", "-Dstyle.color=never", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
+    command = [
+        mvn,
+        "--quiet",
+        "--batch-mode",
+        "-Dstyle.color=never",
+        "dependency:copy-dependencies",
+        "-DoutputDirectory=lib",
+    ]
     return str(installed("java", ["pom.xml"], lambda d: fetched("java", command, d)) / "lib" / "*")
 
 

@@ -95,9 +95,11 @@ def difference(expected: dict[str, Any], found: dict[str, Any] | None) -> str | 
         if core(expected.get("error", "no error")) not in said:
             return f"expected {expected.get('error', 'no error')!r:.300}, found {said!r:.300}"
         return None if found["then"] else f"nothing works after {said!r:.300}"
-    for part in ("columns", "types"):
-        if found[part] != expected[part]:
-            return f"{part}: expected {expected[part]}, found {found[part]}"
+    # Some clients put the names of fields of a STRUCT in quotes.
+    types = [type.replace('"', "") for type in found["types"]]
+    for part, other in ("columns", found["columns"]), ("types", types):
+        if other != expected[part]:
+            return f"{part}: expected {expected[part]}, found {other}"
     if len(found["rows"]) != len(expected["rows"]):
         return f"expected {len(expected['rows'])} rows, found {len(found['rows'])}"
     for number, (row, other) in enumerate(zip(expected["rows"], found["rows"], strict=True)):

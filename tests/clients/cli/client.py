@@ -23,6 +23,10 @@ def render(value: Any, type: str) -> Any:
         return value
     if inside := re.fullmatch(r"(.*)\[\d*\]", type):
         return [render(item, inside[1]) for item in value]
+    if type.startswith("STRUCT("):
+        # No type inside holds a comma.
+        fields = [field.rsplit(" ", 1) for field in type.removeprefix("STRUCT(").removesuffix(")").split(", ")]
+        return {name: render(value[name], inside) for name, inside in fields}
     if type in ("FLOAT", "DOUBLE"):
         # By its bits; NaN has many. The text is the shortest that gives the same value.
         return "nan" if value != value else struct.pack(">f" if type == "FLOAT" else ">d", value).hex()
