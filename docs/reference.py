@@ -24,6 +24,7 @@ UNSTABLE = {
     "engram_build",
     "engram_cache",
     "engram_drop",
+    "engram_plan",
     "engram_register",
     "engram_relocate",
     "engram_stats",

@@ -92,7 +92,8 @@ class Lifecycle(ABC):
             width: Bytes of one row.
             rows_per_shard: Rows per shard of a store without a manifest.
             layer: Decoder layer (0-based), to take one of several.
-            tokenizer: Path of a ``tokenizer.json`` for specs that hash compressed tokens.
+            tokenizer: Path of a ``tokenizer.json``, where none lies beside the files: for text (``engram_tokens``) and
+                for specs that hash compressed tokens.
 
         Returns:
             One entry per table.

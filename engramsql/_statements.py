@@ -11,9 +11,12 @@ from functools import partial as _partial
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from engramsql._hints import hinted as _hinted
+from engramsql._hints import must_run_as_written as _must_run_as_written
 
 if _TYPE_CHECKING:
     import duckdb
+
+    from engramsql.planner.explain import Explanation
 
 
 class Statements(_ABC):
@@ -24,8 +27,15 @@ class Statements(_ABC):
     def connection(self) -> "duckdb.DuckDBPyConnection":
         """The DuckDB connection, with the catalog's tables and views as they are now."""
 
+    @_abstractmethod
+    def _planned(self, query: str, at_once: bool) -> "tuple[duckdb.DuckDBPyConnection, str | Explanation | None]":
+        """The connection, and what to run instead of a statement, if there is something better."""
+
     def sql(self, query: str, params: object = None) -> "duckdb.DuckDBPyRelation":
         """Runs ``query`` and returns DuckDB's relation, which fetches when asked: ``.to_arrow_table()``, ...
+
+        Where the statement names row ids, by constants, parameters, lists, ranges, subqueries or joins, only those rows
+        are read; ``EXPLAIN`` says so in its first lines.
 
         Args:
             query: One SQL statement, or several of which the last one's result is returned.
@@ -35,9 +45,22 @@ class Statements(_ABC):
             duckdb.Error: If the statement fails.
             ClosedError: If the database is closed.
         """
-        _run = _partial(self.connection.sql, query, params=params)
+        _connection, _plan = self._planned(query, False)
+        _run = _partial(_connection.sql, query, params=params)
+        _better = None
+        if isinstance(_plan, str):
+            _better = _partial(_connection.sql, _plan, params=params)
+        elif _plan is not None:
+            _better = _partial(_plan.relation, _connection, params)
         _explain = _partial(_hinted, query)
-        del self, query, params
+        _keep = _partial(_must_run_as_written, params is None)
+        del self, query, params, _connection, _plan
+        if _better is not None:
+            try:
+                return _better()
+            except Exception as _error:
+                if not _keep(_error):
+                    raise _explain(_error) from None
         try:
             return _run()
         except Exception as _error:
@@ -54,9 +77,21 @@ class Statements(_ABC):
             duckdb.Error: If the statement fails.
             ClosedError: If the database is closed.
         """
-        _run = _partial(self.connection.execute, query, params)
+        _connection, _plan = self._planned(query, True)
+        _run = _partial(_connection.execute, query, params)
+        _better = None
+        if isinstance(_plan, str):
+            _better = _partial(_connection.execute, _plan, params)
+        elif _plan is not None:
+            _better = _partial(_plan.execute, _connection, params)
         _explain = _partial(_hinted, query)
-        del self, query, params
+        del self, query, params, _connection, _plan
+        if _better is not None:
+            try:
+                return _better()
+            except Exception as _error:
+                if not _must_run_as_written(False, _error):
+                    raise _explain(_error) from None
         try:
             return _run()
         except Exception as _error:

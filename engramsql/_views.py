@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from engramsql.engine import Session, TableEntry
 
-__all__ = ["CatalogViews", "without_variables"]
+__all__ = ["CatalogViews", "embedding_of", "without_variables"]
 
 # Largest size of a DuckDB array type.
 MAX_ARRAY = 100_000
@@ -157,14 +157,19 @@ def without_variables(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
         cursor.execute(f"SET python_enable_replacements = {str(variables).lower()}")
 
 
+def embedding_of(table: TableEntry, rowid: str) -> str:
+    """The SQL expression of the embedding of a row of a table."""
+    name = literal(table.name)
+    if table.dim is not None and 1 <= table.dim <= MAX_ARRAY:
+        return f"_engram_vector({name}, {rowid}, NULL::FLOAT[{table.dim}][])::FLOAT[{table.dim}]"
+    return f"_engram_vector({name}, {rowid}, 0)"
+
+
 def _relation_of(table: TableEntry) -> str:
     """The SELECT that a table's name stands for: columns are computed for the rows alone that a query uses."""
     name = literal(table.name)
-    witness, cast = "0", ""
-    if table.dim is not None and 1 <= table.dim <= MAX_ARRAY:
-        witness, cast = f"NULL::FLOAT[{table.dim}][]", f"::FLOAT[{table.dim}]"
     return (
-        f"SELECT rowid, head, _engram_vector({name}, rowid, {witness}){cast} AS embedding, "
+        f"SELECT rowid, head, {embedding_of(table, 'rowid')} AS embedding, "
         f'engram_row({name}, rowid) AS "row" FROM _engram_ids_native({name})'
     )
 

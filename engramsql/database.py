@@ -18,6 +18,7 @@ from engramsql._views import CatalogViews
 from engramsql.engine import Session, cache_usage, set_ram_budget, set_threads
 from engramsql.errors import ArgumentError, ArgumentTypeError, ClosedError, UnknownTableError
 from engramsql.interchange.registering import register, register_unnamed
+from engramsql.planner import Planner
 from engramsql.quoting import folded, literal
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from engramsql.engine import Orphan, SqlViewEntry, Table, TableEntry
+    from engramsql.planner.explain import Explanation
 
 __all__ = ["Database", "connect"]
 
@@ -127,6 +129,7 @@ class Database(Statements, Inspection, Lifecycle):
                 _attach(self._connection, session.directory, read_only=read_only)
             self._views = CatalogViews(self._connection, session)
             self._views.refresh()
+            self._planner = Planner(self._connection, session, self._views)
         except BaseException:
             self._connection.close()
             raise
@@ -141,6 +144,8 @@ class Database(Statements, Inspection, Lifecycle):
         """The DuckDB connection, with the catalog's tables and views as they are now."""
         self._open_session()
         self._views.refresh()
+        # Whoever has it can make views.
+        self._planner.forget()
         return self._connection
 
     @property
@@ -173,7 +178,8 @@ class Database(Statements, Inspection, Lifecycle):
             width: Bytes of one row.
             rows_per_shard: Rows per shard of a store without a manifest.
             layer: Decoder layer (0-based), to register one of several.
-            tokenizer: Path of a ``tokenizer.json`` for specs that hash compressed tokens.
+            tokenizer: Path of a ``tokenizer.json``, where none lies beside the files: for text (``engram_tokens``) and
+                for specs that hash compressed tokens.
 
         Returns:
             One entry per table.
@@ -353,10 +359,15 @@ class Database(Statements, Inspection, Lifecycle):
         self._session.cancel_prefetches()
         self._session = None
         # They hold the session too, and with it the maps of its tables.
-        del self._views
+        del self._views, self._planner
         self._connection.close()
         if self._remove is not None:
             self._remove()
+
+    def _planned(self, query: str, at_once: bool) -> tuple[duckdb.DuckDBPyConnection, str | Explanation | None]:
+        self._open_session()
+        self._views.refresh()
+        return self._connection, self._planner.plan(query, at_once=at_once)
 
     def _refresh(self) -> None:
         self._views.refresh()

@@ -18,7 +18,7 @@ STATEMENTS = {
     # Registering runs an init too, so this one names the table by its path.
     "init": f"SELECT * FROM engram_fetch('{FP8}', [1])",
     "scalar": "SELECT engram_row('ple', 1)",
-    "table": "SELECT * FROM engram_fetch('ple', [1])",
+    "table": "SELECT * FROM engram_scan('ple')",
     "gather": "SELECT engram_vector('ple', 1)",
     "replacement": "SELECT * FROM ple",
 }

@@ -1,11 +1,16 @@
-"""What macros and rewritten queries are made of: keys, typed vectors, and row ids without rows."""
+"""Lists of every kind in engram_fetch and engram_embeddings, and the parts that these are made of."""
 
 from __future__ import annotations
+
+import hashlib
 
 import duckdb
 import numpy as np
 import pytest
 from extension_support import FP8_DIM, FP8_REACHABLE, FP8_ROWS, GOLDEN, arrow, connect, connect_ple, golden, small_store
+from oldest import run_oldest
+
+from engramsql.udf import extension_path
 
 INTEGER_TYPES = [
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
@@ -174,3 +179,215 @@ def test_blocks_work_without_macros_in_a_database_file(tmp_path):
     got = con.execute("SELECT rowid FROM _engram_ids('ple', low := 1406, high := 9999)").fetchall()
     assert got == [(1406,), (1407,)]
     assert con.execute("SELECT count(*) FROM _engram_ids('ple')").fetchone() == (FP8_ROWS,)
+
+
+# --- engram_fetch
+
+
+def fetched(con, source: str, *parameters: object) -> list[tuple]:
+    """What engram_fetch gives for lists from ``source``: a FROM clause that ends in a call, called f."""
+    sql = f"SELECT n, ord, token, f.rowid, head, f.row, embedding FROM {source} AS f ORDER BY n, ord"
+    return con.execute(sql, list(parameters)).fetchall()
+
+
+LISTS = {
+    "several": [5, 3, 5],
+    "empty": [],
+    "null": None,
+    "holes": [None, 7, None, 1407],
+    "long": [i * 7 % FP8_ROWS for i in range(5000)],
+}
+
+
+@pytest.fixture(scope="module")
+def lists(con):
+    """LISTS as table ``lists`` (n, ids), with the lists of one id and the nested ones beside them."""
+    con.execute("CREATE TABLE lists (n TEXT, ids BIGINT[])")
+    for name, ids in LISTS.items():
+        con.execute("INSERT INTO lists VALUES (?, ?)", [name, ids])
+    return con
+
+
+def test_lists_of_a_column(lists, vectors):
+    heads = dict(lists.execute("SELECT rowid, head FROM engram_scan('ple')").fetchall())
+    rows = dict(lists.execute("SELECT rowid, row FROM engram_scan('ple')").fetchall())
+    got = fetched(lists, "lists, engram_fetch('ple', ids)")
+    want = [
+        (name, ord_, None, i, heads.get(i), rows.get(i))
+        for name in sorted(LISTS)
+        for ord_, i in enumerate(LISTS[name] or ())
+    ]
+    assert [row[:6] for row in got] == want
+    for *_, rowid, _, _, values in got:
+        assert (values is None) == (rowid is None)
+    values = np.array([row[6] for row in got if row[3] is not None], np.float32)
+    assert np.array_equal(values, vectors[[row[3] for row in want if row[3] is not None]])
+
+
+@pytest.mark.parametrize("kind", INTEGER_TYPES)
+def test_columns_of_one_id_of_any_integer_type(con, kind):
+    con.execute(f"CREATE OR REPLACE TEMP TABLE one AS SELECT x::{kind} AS id FROM (VALUES (9), (NULL), (100)) AS t(x)")
+    got = con.execute("SELECT id, f.rowid FROM one, engram_fetch('ple', [id]) AS f").fetchall()
+    assert sorted(got, key=str) == [(100, 100), (9, 9), (None, None)]
+
+
+@pytest.mark.parametrize("kind", ["BIGINT[][]", "HUGEINT[][]", "UTINYINT[][]"])
+def test_nested_lists_of_a_column_number_their_tokens(con, kind):
+    lists = f"(VALUES (1, [[1, 2], NULL, [], [3, NULL]]::{kind}), (2, [[4]])) AS l(n, ids)"
+    sql = f"SELECT n, ord, token, f.rowid FROM {lists}, engram_fetch('ple', ids) AS f ORDER BY n, ord"
+    assert con.execute(sql).fetchall() == [(1, 0, 0, 1), (1, 1, 0, 2), (1, 2, 3, 3), (1, 3, 3, None), (2, 0, 0, 4)]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        "[3, 1]::BIGINT[2]",
+        "[3, 1]::INTEGER[2]",
+        "[[3, 1]]::BIGINT[2][1]",
+        "[[3, 1]::SMALLINT[2]]",
+        "[[3], [1]]::UBIGINT[1][]",
+    ],
+)
+def test_arrays_in_columns_and_constants(con, ids):
+    assert con.execute(f"SELECT rowid FROM engram_fetch('ple', {ids})").fetchall() == [(3,), (1,)]
+    got = con.execute(
+        f"SELECT f.rowid FROM (SELECT {ids} AS a) AS s, engram_fetch('ple', a) AS f ORDER BY ord"
+    ).fetchall()
+    assert got == [(3,), (1,)]
+
+
+def test_subqueries_and_lists_of_an_outer_query(lists):
+    def ids(subquery: str) -> list[int | None]:
+        return [i for (i,) in lists.execute(f"SELECT rowid FROM engram_fetch('ple', ({subquery}))").fetchall()]
+
+    assert ids("SELECT ids FROM lists WHERE n = 'several'") == LISTS["several"]
+    assert ids("SELECT ids FROM lists WHERE false") == []
+    everything = [i for name in sorted(LISTS) for i in LISTS[name] or ()]
+    assert ids("SELECT flatten(list(ids ORDER BY n)) FROM lists") == everything
+    counts = "SELECT (SELECT count(*) FROM engram_fetch('ple', l.ids)) FROM lists AS l ORDER BY n"
+    assert lists.execute(counts).fetchall() == [(len(LISTS[name] or ()),) for name in sorted(LISTS)]
+
+
+def test_parameters_variables_and_prepared_statements(con):
+    want = [(3,), (None,), (1,)]
+    ids = [3, None, 1]
+    sql = "SELECT rowid FROM engram_fetch('ple', {})"
+    assert con.execute(sql.format("?"), [ids]).fetchall() == want
+    assert con.execute(sql.format("$ids"), {"ids": ids}).fetchall() == want
+    con.execute("SET VARIABLE some_ids = [3, NULL, 1]")
+    assert con.execute(sql.format("getvariable('some_ids')")).fetchall() == want
+    con.execute(f"PREPARE some_rows AS {sql.format('$ids')}")
+    assert con.execute("EXECUTE some_rows(ids := [3, NULL, 1])").fetchall() == want
+    assert con.execute("EXECUTE some_rows(ids := [[7]])").fetchall() == [(7,)]
+    got = con.execute("SELECT f.rowid FROM (SELECT ? AS ids) AS s, engram_fetch(?, ids) AS f", [ids, "ple"]).fetchall()
+    assert got == want
+
+
+def test_columns_of_numpy_and_arrow(con):
+    import pyarrow as pa
+
+    # Found by their names.
+    arrow_lists = pa.table({"l": pa.array([[3], None, [1, None, 2]], pa.list_(pa.uint64()))})
+    arrow_arrays = pa.table({"l": pa.FixedSizeListArray.from_arrays(pa.array([3, 1, 1407, 0], pa.int32()), 2)})
+    numbers = {"id": np.array([3, 1407], np.uint32)}
+    objects = {"l": np.array([[3, 1], [1407]], dtype=object)}
+    for name, column, want in (
+        ("arrow_lists", "l", [1, 2, 3, None]),
+        ("arrow_arrays", "l", [0, 1, 3, 1407]),
+        ("numbers", "[id]", [3, 1407]),
+        ("objects", "l", [1, 3, 1407]),
+    ):
+        got = con.sql(
+            f"SELECT f.rowid FROM {name}, engram_fetch('ple', {column}) AS f ORDER BY 1 NULLS LAST"
+        ).fetchall()
+        assert [rowid for (rowid,) in got] == want, name
+    assert (arrow_lists.num_rows, arrow_arrays.num_rows, len(numbers), len(objects)) == (3, 2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("ids", "text"),
+    [
+        ("[1.5]", "engram_fetch: row ids must be integers, got DECIMAL"),
+        ("['7']", "engram_fetch: row ids must be integers, got VARCHAR"),
+        ("[-1]", "row id -1 is out of range: table 'ple' has 1408 rows"),
+        ("[1408]", "row id 1408 is out of range: table 'ple' has 1408 rows"),
+        ("[18446744073709551615]", "row id 18446744073709551615 is out of range: table 'ple' has 1408 rows"),
+        ("[[0], [9999]]", "row id 9999 is out of range: table 'ple' has 1408 rows"),
+        ("[[[1]]]", "engram_fetch: row ids must be a list of integers"),
+        ("7", "engram_fetch: row ids must be a list of integers, got INTEGER 7"),
+    ],
+)
+def test_bad_lists_of_a_column_are_named(con, ids, text):
+    with pytest.raises(duckdb.Error, match=text):
+        con.execute(
+            f"SELECT f.rowid FROM (SELECT {ids} AS l FROM range(3)) AS s, engram_fetch('ple', l) AS f"
+        ).fetchall()
+    assert con.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_lists_of_a_column_are_no_join(lists):
+    for call in ("engram_fetch('ple', ids)", "engram_embeddings('ple', ids)"):
+        plan = lists.execute(f"EXPLAIN SELECT * FROM lists, {call}").fetchall()[0][1].upper()
+        assert "JOIN" not in plan
+        assert "UNNEST" in plan
+
+
+def test_the_oldest_duckdb(con):
+    code = """
+import sys, duckdb
+extension, checkpoint = sys.argv[1:]
+con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+con.execute(f"LOAD '{extension}'")
+con.execute(f"CALL engram_register('ple', '{checkpoint}')")
+con.execute("CREATE TABLE l AS SELECT * FROM (VALUES (1, [5, NULL]), (2, []), (3, NULL), (4, [1407])) AS t(n, ids)")
+print(con.execute("SELECT n, ord, f.rowid, head FROM l, engram_fetch('ple', ids) AS f ORDER BY n, ord").fetchall())
+print(con.execute("SELECT n, token_id, len(e_t) FROM l, engram_embeddings('ple', [n]) ORDER BY n").fetchall())
+for call in ("engram_fetch('ple', ids)", "engram_embeddings('ple', ids)"):
+    print("JOIN" in con.execute(f"EXPLAIN SELECT * FROM l, {call}").fetchall()[0][1].upper())
+print(con.execute("SELECT rowid FROM engram_fetch('ple', ?)", [[3, 1]]).fetchall())
+same = "embedding = engram_vector('ple', 7)::FLOAT[160]"
+print(con.execute(f"SELECT typeof(embedding), {same} FROM ple WHERE rowid = 7").fetchall())
+print(con.execute("DESCRIBE FROM ple").fetchall() == con.execute("DESCRIBE FROM engram_scan('ple')").fetchall())
+"""
+    got = run_oldest(code, str(extension_path()), str(GOLDEN / "ckpt_qwen4_exp_fp8")).splitlines()
+    assert got == [
+        "[(1, 0, 5, 0), (1, 1, None, None), (4, 0, 1407, None)]",
+        "[(1, 1, 2560), (2, 2, 2560), (3, 3, 2560), (4, 4, 2560)]",
+        "False",
+        "False",
+        "[(3,), (1,)]",
+        "[('FLOAT[160]', True)]",
+        "True",
+    ]
+
+
+# --- engram_embeddings
+
+
+def test_sequences_of_a_column(con):
+    want = golden("ckpt_qwen4_exp_fp8")
+    tokens = want["tokens"].tolist()
+    con.execute("CREATE OR REPLACE TABLE sequences AS SELECT 1 AS n, ?::BIGINT[] AS t, NULL::BIGINT[] AS h", [tokens])
+    con.execute("INSERT INTO sequences VALUES (2, ?, ?), (3, [], []), (4, NULL, [1])", [tokens[9:], tokens[:9]])
+    table = arrow(
+        con, "SELECT n, token, token_id, e_t FROM sequences, engram_embeddings('ple', t, h) ORDER BY n, token"
+    )
+    assert table.column("n").to_pylist() == [1] * len(tokens) + [2] * (len(tokens) - 9)
+    assert table.column("token_id").to_pylist() == tokens + tokens[9:]
+    assert table.column("token").to_pylist() == [*range(len(tokens)), *range(len(tokens) - 9)]
+    column = table.column("e_t").combine_chunks()
+    assert column.type.list_size == 16 * FP8_DIM
+    values = column.flatten().to_numpy().reshape(-1, 16 * FP8_DIM)
+    assert hashlib.sha256(values[: len(tokens)].astype("<f4").tobytes()).digest() == want["e_t_f32_sha256"].tobytes()
+    assert np.array_equal(values[len(tokens) :], values[9 : len(tokens)])
+
+
+def test_a_bad_token_of_a_column_is_named(con):
+    with pytest.raises(duckdb.Error, match="token id 999999 at position 1 is outside the vocabulary"):
+        con.execute(
+            "SELECT token FROM (VALUES ([1, 2]), ([3, 999999])) AS s(t), engram_embeddings('ple', t)"
+        ).fetchall()
+    with pytest.raises(duckdb.Error, match="engram_embeddings: token id at position 1 is NULL"):
+        con.execute("SELECT token FROM (VALUES ([1, NULL])) AS s(t), engram_embeddings('ple', t)").fetchall()
+    with pytest.raises(duckdb.Error, match="engram_embeddings: history token id at position 0 is NULL"):
+        con.execute("SELECT token FROM (VALUES ([1])) AS s(t), engram_embeddings('ple', t, [NULL])").fetchall()

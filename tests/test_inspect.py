@@ -346,6 +346,18 @@ def test_threads_and_stretches_do_not_show(tmp_path: Path) -> None:
                 (line,) = profile_of(db.connection, "t")
                 seen.add(repr(line))
                 assert q(db, "SELECT sum(count) FROM engram_histogram('t')") == [(rows * dim,)]
+            # Single rows: a chunk of consecutive ids is read as a scan, others are gathered.
+            of_row = "engram_row_hash('t', i) AS hash, engram_row_stats('t', i) AS stats"
+            db.execute(f"CREATE TEMP TABLE scanned AS SELECT i, {of_row} FROM range({rows}) t(i)")
+            db.execute(f"CREATE TEMP TABLE backwards AS SELECT i, {of_row} FROM range({rows - 1}, -1, -1) t(i)")
+            both = "scanned a JOIN backwards b ON a.i = b.i"
+            assert q(db, f"SELECT count(*) FROM {both} WHERE a.hash = b.hash AND a.stats = b.stats") == [(rows,)]
+            assert q(db, "SELECT i, stats.nans, stats.min FROM scanned WHERE stats.sum IS NULL") == [
+                (16_384, dim, None)
+            ]
+            sums = db.sql("SELECT stats.sum FROM scanned ORDER BY i").fetchnumpy()["sum"]
+            expected = values.astype(np.float64).sum(axis=1)
+            assert np.allclose(np.delete(sums.filled(np.nan), 16_384), np.delete(expected, 16_384), rtol=CLOSE, atol=0)
         finally:
             db.set_threads(None)
     assert len(seen) == 1
@@ -405,6 +417,14 @@ def test_what_cannot_be_asked(tmp_path: Path, sql: str, fragments: list[str]) ->
     con.execute(f"CALL engram_register('bare', '{bare}', width := 160)")
     refuses(lambda: con.execute(sql).fetchall(), *fragments)
     assert con.execute("SELECT 42").fetchall() == [(42,)]
+
+
+def test_no_rows_have_no_lines() -> None:
+    con = connect_ple()
+    for first in (0, 5, 1408):
+        assert q(con, f"FROM engram_histogram('ple', {first}, 0)") == []
+    assert q(con, "SELECT engram_row_stats('ple', i), engram_row_hash('ple', i) FROM range(0) t(i)") == []
+    assert q(con, "SELECT engram_row_stats('ple', NULL), engram_row_hash('ple', NULL)") == [(None, None)]
 
 
 @pytest.mark.parametrize("damage", ["truncated", "gone"])

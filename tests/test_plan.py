@@ -24,7 +24,7 @@ SOURCES: dict[str, dict[str, Any]] = {
     "ckpt_deepseek_v41": {},
     "peer_store/rows": {},
 }
-PLAN = "SELECT path, shard, file, \"offset\", bytes, rows, bytes_used, resident FROM engram_plan(?, ?)"
+PLAN = 'SELECT path, shard, file, "offset", bytes, rows, bytes_used, resident FROM engram_plan(?, ?)'
 
 
 def batches(rows: int, seed: int) -> list[list[int]]:
@@ -76,7 +76,7 @@ def test_every_row_lies_in_a_read_of_its_shard(db: Any) -> None:
     name = db.tables()[0].name
     last = db.tables()[0].rows - 1
     ids = [3, 3, last, 4, 5]
-    extents = q(db, "SELECT shard, file, first_row, rows, \"offset\", bytes FROM engram_shards(?)", name)
+    extents = q(db, 'SELECT shard, file, first_row, rows, "offset", bytes FROM engram_shards(?)', name)
     plan = q(db, PLAN, name, ids)
     for row in ids:
         holding = [extent for extent in extents if extent[2] <= row < extent[2] + extent[3]]

@@ -23,6 +23,7 @@ RECORDS = (
     "Orphan",
     "ShardInfo",
     "HeadInfo",
+    "HeadProfile",
     "PathStats",
     "CacheUsage",
 )

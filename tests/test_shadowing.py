@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -223,6 +223,93 @@ def test_variables_are_found_where_a_table_is_looked_up_by_them(sides: Sides, me
         # Called from here, so that these variables are the nearest.
         assert getattr(sides.ours, method)(joined).fetchall() == [(i,) for i in ids], relation
         assert getattr(sides.ours, method)(among).fetchall() == [(i,) for i in dict.fromkeys(ids)], relation
+
+
+# Functions that the relation of a table, or a statement planned for its keys, is made of.
+MACROS = (
+    "CREATE MACRO engram_head(a, b) AS 77",
+    "CREATE MACRO engram_row(a, b) AS '77'::BLOB",
+    "CREATE MACRO engram_vector(a, b) AS [77]",
+    "CREATE MACRO list_sort(a) AS [77]",
+    "CREATE MACRO list_distinct(a) AS [77]",
+    "CREATE MACRO list_concat(a, b) AS [77]",
+    "CREATE TEMP MACRO greatest(a, b) AS 77",
+)
+
+
+@pytest.mark.parametrize("macro", MACROS)
+def test_a_macro_of_the_user_is_only_what_the_user_calls(sides: Sides, macro: str) -> None:
+    sides.both(macro)
+    for statement in (
+        "SELECT rowid, head, octet_length(row) FROM ple WHERE rowid = 60",
+        "SELECT rowid, head, octet_length(row) FROM ple WHERE rowid IN (60, 7) ORDER BY rowid",
+        "SELECT rowid, head, octet_length(row) FROM ple WHERE rowid = ANY([60, 7]) ORDER BY rowid",
+        "SELECT rowid, head, octet_length(row) FROM ple WHERE rowid = ANY([60, 7]) OR rowid = 100 ORDER BY rowid",
+        "SELECT rowid, head, octet_length(row) FROM ple WHERE rowid BETWEEN 59 AND 61 ORDER BY rowid",
+        "SELECT id, head, octet_length(row) FROM keys JOIN ple p ON p.rowid = id ORDER BY ALL",
+        "SELECT rowid, head, octet_length(row) FROM ple WHERE rowid IN (SELECT id FROM keys) ORDER BY rowid",
+        "SELECT max(head), max(octet_length(row)) FROM ple",
+    ):
+        expected = answer(sides.judge, statement, "execute")
+        for method in ("sql", "execute"):
+            assert answer(sides.ours, statement, method) == expected, statement
+
+
+SETTINGS = ("default_order = 'DESC'", "default_null_order = 'NULLS FIRST'", "integer_division = true")
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_duckdb_count(sides: Sides, setting: str) -> None:
+    sides.both(f"SET {setting}")
+    for statement in (
+        "SELECT rowid FROM ple ORDER BY rowid LIMIT 3",
+        "SELECT rowid FROM ple WHERE rowid < 100 ORDER BY rowid LIMIT 3 OFFSET 1",
+        "SELECT rowid, head FROM ple WHERE rowid > 1380 ORDER BY head, rowid LIMIT 3",
+        "SELECT rowid FROM ple WHERE rowid = 11 / 2",
+        "SELECT rowid FROM ple WHERE rowid IN (11 / 2, 7) ORDER BY rowid DESC",
+        "SELECT id FROM keys JOIN ple p ON p.rowid = id / 2 ORDER BY id",
+    ):
+        expected = answer(sides.judge, statement, "execute")
+        for method in ("sql", "execute"):
+            assert answer(sides.ours, statement, method) == expected, statement
+
+
+# What changes the meaning of a name, done where the database cannot see it.
+BEHIND = {
+    "connection": lambda db: db.connection.execute(f"CREATE TEMP TABLE ple AS {MINE}"),
+    "lazily": lambda db: db.connection.sql(f"CREATE TEMP VIEW ple AS {MINE}"),
+    "registered": lambda db: db.connection.register("ple", pa.table({"rowid": [5], "head": [-1]})),
+    "relation": lambda db: db.sql(MINE).create_view("ple", replace=True),
+    "cursor": lambda db: db.connection.cursor().execute(f"CREATE OR REPLACE VIEW ple AS {MINE}"),
+    "several": lambda db: db.execute(f"SELECT 1; CREATE TEMP TABLE ple AS {MINE}; SELECT 2").fetchall(),
+    "schema": lambda db: db.connection.execute(
+        f"CREATE SCHEMA s; CREATE TABLE s.ple AS {MINE}; SET\nsearch_path = 's'"
+    ),
+}
+
+
+@pytest.mark.parametrize("change", BEHIND.values(), ids=BEHIND)
+def test_a_name_may_come_to_mean_something_else(sides: Sides, change: Callable[[engramsql.Database], object]) -> None:
+    db = sides.ours
+    db.execute("CREATE VIEW seen AS FROM main.ple")
+    key = "SELECT head FROM ple WHERE rowid = 5"
+    assert db.sql(key).fetchall() == [(0,)]
+    change(db)
+    for method in (db.sql, db.execute):
+        assert method(key).fetchall() == [(-1,)]
+        assert method("SELECT head FROM ple p JOIN (VALUES (5)) k(id) ON p.rowid = k.id").fetchall() == [(-1,)]
+
+
+def test_what_is_rolled_back_hides_nothing(sides: Sides) -> None:
+    db = sides.ours
+    key = "SELECT head FROM ple WHERE rowid = 5"
+    by_sql = (lambda: db.execute("BEGIN"), lambda: db.execute("ROLLBACK"))
+    for begin, rollback in (by_sql, (db.connection.begin, db.connection.rollback)):
+        begin()
+        db.execute(f"CREATE TEMP TABLE ple AS {MINE}")
+        assert db.sql(key).fetchall() == [(-1,)]
+        rollback()
+        assert db.sql(key).fetchall() == db.execute(key).fetchall() == [(0,)]
 
 
 def test_a_table_of_the_name_is_refused_by_duckdb(sides: Sides) -> None:

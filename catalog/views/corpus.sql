@@ -59,7 +59,7 @@ FROM _engram_grams GROUP BY id, head HAVING count(*) > 1;
 -- Example: SELECT * FROM engram_coverage('ple', 'docs')
 CREATE OR REPLACE MACRO main.engram_coverage("table", corpus) AS TABLE
 WITH _engram_lookups AS (
-    SELECT unnest(unnest(rowids_for_seq("table", _c.tokens))) AS id FROM query_table(corpus) AS _c
+    SELECT unnest(rowids_for_seq("table", _c.tokens), recursive := true) AS id FROM query_table(corpus) AS _c
 ), _engram_used AS (
     SELECT count(*) AS lookups, count(DISTINCT id) AS unique_rows FROM _engram_lookups
 ), _engram_reach AS (
@@ -121,7 +121,7 @@ FROM _engram_whole AS _w, _engram_tops AS _t;
 -- Example: SELECT * FROM engram_hot_rows('ple', 'docs') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_hot_rows("table", corpus) AS TABLE
 WITH _engram_lookups AS (
-    SELECT unnest(unnest(rowids_for_seq("table", _c.tokens))) AS id FROM query_table(corpus) AS _c
+    SELECT unnest(rowids_for_seq("table", _c.tokens), recursive := true) AS id FROM query_table(corpus) AS _c
 ), _engram_rows AS (
     SELECT id, count(*) AS uses FROM _engram_lookups GROUP BY id
 )

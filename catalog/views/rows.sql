@@ -17,7 +17,8 @@ WITH _engram_stats AS (
 )
 SELECT id AS rowid, head, sqrt(s.sum_squares) AS norm, s.sum / count AS mean,
     -- A difference of rounded numbers may be a little below zero.
-    sqrt(greatest(s.sum_squares / count - pow(s.sum / count, 2), 0)) AS stddev, s.min AS min, s.max AS max,
+    CASE WHEN count > 0 THEN sqrt(greatest(s.sum_squares / count - pow(s.sum / count, 2), 0)) END AS stddev,
+    s.min AS min, s.max AS max,
     s.zeros AS zeros, s.nans + s.infs AS not_finite
 FROM _engram_counts;
 
@@ -25,7 +26,7 @@ FROM _engram_counts;
 --
 -- The rows whose every value is zero, in no order. head is NULL where no head reaches, as for the padding at the end.
 --
--- Example: SELECT head, count(*) AS dead FROM engram_dead_rows('ple') GROUP BY head ORDER BY head
+-- Example: SELECT count(*) AS dead, count(head) AS reachable FROM engram_dead_rows('ple')
 CREATE OR REPLACE MACRO main.engram_dead_rows("table") AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head
 FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
@@ -36,7 +37,7 @@ WHERE _r.s.dead;
 --
 -- The rows whose values are all equal to one value that is not zero, in no order.
 --
--- Example: SELECT * FROM engram_constant_rows('ple') ORDER BY rowid LIMIT 3
+-- Example: SELECT count(*) AS constant FROM engram_constant_rows('ple')
 CREATE OR REPLACE MACRO main.engram_constant_rows("table") AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head, engram_vector("table", _r.rowid)[1] AS value
 FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
@@ -47,7 +48,7 @@ WHERE _r.s.constant;
 --
 -- The rows that hold a NaN or an infinite value, and how many of each, in no order.
 --
--- Example: SELECT * FROM engram_nan_rows('ple') ORDER BY rowid LIMIT 3
+-- Example: SELECT count(*) AS found, sum(nans) AS nans FROM engram_nan_rows('ple')
 CREATE OR REPLACE MACRO main.engram_nan_rows("table") AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head, _r.s.nans AS nans, _r.s.infs AS infs
 FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
@@ -60,7 +61,7 @@ WHERE _r.s.nans > 0 OR _r.s.infs > 0;
 -- rows have them, the first among them. Rows are found by a hash of 128 bits and proven by their bytes. What does not fit
 -- DuckDB's memory_limit, 32 bytes and more per row of the table, goes to its temp_directory.
 --
--- Example: SELECT * FROM engram_duplicate_rows('ple') ORDER BY rowid LIMIT 3
+-- Example: SELECT count(*) AS repeated FROM engram_duplicate_rows('ple')
 CREATE OR REPLACE MACRO main.engram_duplicate_rows("table") AS TABLE
 WITH _engram_hashes AS MATERIALIZED (
     SELECT _i.rowid AS id, _i.head AS head, engram_row_hash("table", _i.rowid) AS hash FROM _engram_ids("table") AS _i
@@ -74,13 +75,14 @@ WHERE _h.id > _f.first_id AND engram_row("table", _h.id) = engram_row("table", _
 -- engram_scale_ranges(table) -> (head, rows, scale_min, scale_max, widest_row)
 --
 -- The block scales of each head, as the rows store them: rows of the head, the smallest and largest scale, and the largest
--- ratio between two scales of one row (scales of zero left out). NULL for formats that store none in the rows. A line with
--- head NULL is of the rows that no head reaches.
+-- ratio between two scales of one row (rows with a scale of zero left out). NULL for formats that store none in the rows.
+-- A line with head NULL is of the rows that no head reaches.
 --
 -- Example: SELECT * FROM engram_scale_ranges('engram_l1') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_scale_ranges("table") AS TABLE
 SELECT _r.head AS head, count(*) AS rows, min(_r.s.scale_min) AS scale_min, max(_r.s.scale_max) AS scale_max,
-    max(_r.s.scale_max::DOUBLE / nullif(_r.s.scale_min, 0)) AS widest_row
+    max(CASE WHEN _r.s.scale_min > 0 AND isfinite(_r.s.scale_min) THEN _r.s.scale_max::DOUBLE / _r.s.scale_min END)
+        AS widest_row
 FROM (SELECT _i.head AS head, engram_row_stats("table", _i.rowid) AS s FROM _engram_ids("table") AS _i) AS _r
 GROUP BY _r.head
 ORDER BY _r.head NULLS LAST;

@@ -49,7 +49,7 @@ ORDER BY head NULLS LAST;
 -- over the norm in a (NULL for a row that is zero in a), cosine (NULL where one of the two is zero) and the largest
 -- absolute difference of two values.
 --
--- Example: SELECT * FROM engram_changed_rows('engram_l1', 'engram_l1') ORDER BY relative DESC LIMIT 3
+-- Example: SELECT count(*) AS changed FROM engram_changed_rows('engram_l1', 'engram_l1') WHERE relative > 0.01
 CREATE OR REPLACE MACRO main.engram_changed_rows(a, b) AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head, _r.d.norm_a AS norm_a, _r.d.norm_b AS norm_b, _r.d.l2 AS l2,
     _r.d.l2 / nullif(_r.d.norm_a, 0) AS relative, _r.d.cosine AS cosine, _r.d.max_abs AS max_abs

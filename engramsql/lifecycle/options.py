@@ -27,7 +27,9 @@ def add_register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--width", type=int, metavar="BYTES", help="bytes of one row")
     parser.add_argument("--rows-per-shard", type=int, metavar="ROWS", help="for a store without a manifest")
     parser.add_argument("--layer", type=int, help="decoder layer (0-based), to take one of several")
-    parser.add_argument("--tokenizer", metavar="FILE", help="tokenizer.json, for specs that hash compressed tokens")
+    parser.add_argument(
+        "--tokenizer", metavar="FILE", help="tokenizer.json, for text and for specs that hash compressed tokens"
+    )
 
 
 def build(parser: argparse.ArgumentParser) -> None:

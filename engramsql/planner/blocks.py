@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engramsql.planner.names import Catalog, Scope
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from engramsql.planner.names import Catalog, Scope
     from engramsql.planner.source import Source
 
 __all__ = ["Block", "Item", "argument", "block_of", "children"]
@@ -151,11 +151,11 @@ def _kind(join: exp.Join) -> str:
     return side.lower() if side in ("LEFT", "RIGHT", "FULL") else "other" if side else "inner"
 
 
-def queries_below(node: Any) -> list[exp.Expression]:
+def queries_below(node: Any) -> list[Any]:
     """The outermost queries in an expression."""
     from sqlglot import exp
 
-    found: list[exp.Expression] = []
+    found: list[Any] = []
     todo = [node]
     while todo:
         current = todo.pop()
@@ -164,5 +164,3 @@ def queries_below(node: Any) -> list[exp.Expression]:
         elif isinstance(current, exp.Expression):
             todo += children(current)
     return found
-
-

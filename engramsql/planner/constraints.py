@@ -66,7 +66,10 @@ class Range(Constraint):
 
     @property
     def rank(self) -> int:  # type: ignore[override]
-        return 2 if self.low is not None and self.high is not None else 7
+        if self.high is None:
+            return 7
+        # Row ids begin at 0.
+        return 2 if self.low is not None or self.high.value is not None else 7
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def unite(one: Constraint | None, other: Constraint | None) -> Constraint | None
         return Points(tuple(dict.fromkeys(one.ids + other.ids)))
     if isinstance(one, Listed) and isinstance(other, Listed):
         return Listed(one.lists + other.lists)
-    parts = []
+    parts: list[Constraint] = []
     for side in (one, other):
         parts += side.parts if isinstance(side, Both) else [side]
     # An open range is most of the table.

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from engramsql.planner.constraints import Both, Constraint, Listed, Points, Range, Scalar
 from engramsql.quoting import literal
 
-__all__ = ["Relation", "by_key", "by_range", "by_set", "source_of"]
+__all__ = ["ROW", "Relation", "by_key", "by_range", "by_set", "source_of"]
 
-_ROW = "_engram_r"
+ROW = "_engram_r"
+_FAR = (1 << 62) - 1
 
 
 @dataclass(frozen=True)
@@ -19,20 +20,19 @@ class Relation:
     name: str
     rows: int
     row_bytes: int
-    #: SQL type of the embedding column.
+    #: The expression of the embedding of the row ``_engram_r.rowid``.
     embedding: str
-    #: Width as the vector function is told it; the type follows by a cast if there is one.
     columns: tuple[str, ...] = ("rowid", "head", "embedding", "row")
 
     def select(self, ids: str, *, has_head: bool = False, nulls: bool = False) -> str:
         """A derived table with the columns of the table, over ``ids``, which has a column ``rowid``."""
         table = literal(self.name)
-        head = f"{_ROW}.head" if has_head else f"engram_head({table}, {_ROW}.rowid)"
-        kept = "" if nulls or has_head else f" WHERE {_ROW}.rowid IS NOT NULL"
+        head = f"{ROW}.head" if has_head else f"engram_head({table}, {ROW}.rowid)"
+        kept = "" if nulls or has_head else f" WHERE {ROW}.rowid IS NOT NULL"
         return (
-            f"(SELECT {_ROW}.rowid, {head} AS head, "
-            f"_engram_vector({table}, {_ROW}.rowid, NULL::{self.embedding})::{self.embedding} AS embedding, "
-            f"engram_row({table}, {_ROW}.rowid) AS row FROM {ids} AS {_ROW}{kept})"
+            f"(SELECT {ROW}.rowid, {head} AS head, "
+            f"{self.embedding} AS embedding, "
+            f'engram_row({table}, {ROW}.rowid) AS "row" FROM {ids} AS {ROW}{kept})'
         )
 
 
@@ -52,7 +52,7 @@ def by_range(relation: Relation, low: str, high: str) -> str:
 def by_set(relation: Relation, constraint: Constraint) -> str:
     """The rows of a set without columns."""
     if isinstance(constraint, Range):
-        low, high = _bounds(relation, constraint)
+        low, high = _bounds(constraint)
         return by_range(relation, low, high)
     return relation.select(f"({source_of(relation, constraint)})")
 
@@ -61,15 +61,14 @@ def source_of(relation: Relation, constraint: Constraint) -> str:
     """A SELECT of the distinct row ids of a set, as ``rowid``, in order."""
     table = literal(relation.name)
     if isinstance(constraint, Points):
-        if len(constraint.ids) == 1:
-            return f"SELECT _engram_key({table}, {constraint.ids[0].text}) AS rowid"
+        # A single id goes through a list too: a constant row would be read whenever the statement is optimised.
         return _unnested(table, _distinct(constraint.ids))
     if isinstance(constraint, Listed):
         texts = constraint.lists
         joined = texts[0] if len(texts) == 1 else f"list_concat({', '.join(texts)})"
         return _unnested(table, f"list_sort(list_distinct({joined}))")
     if isinstance(constraint, Range):
-        low, high = _bounds(relation, constraint)
+        low, high = _bounds(constraint)
         return f"SELECT rowid FROM _engram_ids({table}, {low}, {high})"
     if isinstance(constraint, Both):
         parts = " UNION ALL ".join(f"FROM ({source_of(relation, part)})" for part in constraint.parts)
@@ -87,15 +86,17 @@ def _distinct(ids: tuple[Scalar, ...]) -> str:
         return "[]::BIGINT[]"
     if None not in values:
         return f"[{', '.join(str(value) for value in sorted(v for v in values if v is not None))}]"
-    return f"list_sort(list_distinct([{', '.join(point.text for point in ids)}]))"
+    texts = ", ".join(point.text for point in ids)
+    return f"[{texts}]" if len(ids) == 1 else f"list_sort(list_distinct([{texts}]))"
 
 
-def _bounds(relation: Relation, range_: Range) -> tuple[str, str]:
-    """Both bounds; those known now are kept within the table, where every integer type can hold them."""
-    low = "0" if range_.low is None else _clipped(range_.low, relation.rows)
-    high = str(relation.rows - 1) if range_.high is None else _clipped(range_.high, relation.rows)
+def _bounds(range_: Range) -> tuple[str, str]:
+    """Both bounds; those known now are kept within what a BIGINT holds."""
+    low = "0" if range_.low is None else _clipped(range_.low)
+    # Not the last row: a relation may be kept until the table has more.
+    high = str(_FAR) if range_.high is None else _clipped(range_.high)
     return low, high
 
 
-def _clipped(bound: Scalar, rows: int) -> str:
-    return bound.text if bound.value is None else str(min(max(bound.value, -1), rows))
+def _clipped(bound: Scalar) -> str:
+    return bound.text if bound.value is None else str(min(max(bound.value, -1), _FAR))

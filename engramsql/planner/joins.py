@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from engramsql.planner.blocks import Block, Item, argument
 from engramsql.planner.constraints import Scalar
 from engramsql.planner.ids import Relation
+from engramsql.planner.names import Expression
 from engramsql.planner.predicates import Found, Place, Queried, Reader, conjuncts, merge
-from engramsql.planner.source import NotUnderstood, Source
+from engramsql.planner.source import NotUnderstoodError, Source
 from engramsql.quoting import folded, literal
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "can_share",
+    "end_of_query",
     "existence",
     "ids_of_later",
     "ids_of_query",
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 # What ends a relation in FROM.
+_JOINS = {",", "INNER", "CROSS", "JOIN", "LEFT", "RIGHT", "OUTER", "SEMI", "ANTI"}
 _ENDS = {
     "ON", "USING", "WHERE", "GROUP", "ORDER", "LIMIT", "OFFSET", "QUALIFY", "WINDOW", "HAVING", "JOIN", "LEFT", "RIGHT",
     "INNER", "FULL", "CROSS", "NATURAL", "ASOF", "POSITIONAL", "SEMI", "ANTI", "SELECT", "UNION", "EXCEPT",
@@ -59,9 +62,11 @@ def joined(block: Block, item: Item, reader: Reader) -> dict[Place, Found]:
             allowed = index < item.index
         if not allowed:
             continue
+        certain = index == item.index or (item.kind == "inner" and not nullable(block, index))
         for queried in found.queries:
-            queried.certain = item.kind != "right" and (index == item.index or not nullable(block, index))
-            queried.certain = queried.certain and (index == item.index or item.kind == "inner")
+            queried.certain = certain and item.kind != "right"
+        if not certain:
+            found.written = None
         kept[place] = found
     return kept
 
@@ -106,25 +111,32 @@ def reaches(item: Item, key: Scalar, swapped: bool) -> bool:
     return all(index < item.index for index in key.relations)
 
 
-def without_left(block: Block, item: Item, key: Scalar, found: Found) -> None:
-    """Writes CROSS JOIN for LEFT JOIN where the condition is the key alone: a lookup has one row, perhaps of NULLs."""
+def without_left(block: Block, item: Item, key: Scalar) -> bool:
+    """Writes CROSS JOIN for LEFT JOIN where the condition is the key alone: a lookup has one row, perhaps of NULLs.
+
+    Returns:
+        Whether the join is one that a lookup can stand in: DuckDB refuses most conditions of other outer joins there.
+    """
     join, source = item.join, block.source
-    if item.kind != "left" or join is None or key.fragile or join.args.get("using") or join.method:
-        return
+    if item.kind != "left":
+        return True
+    if join is None or key.fragile or join.args.get("using") or join.method:
+        return False
     span = _equality(source, join.args.get("on"))
     if span is None or source.word(span[0] - 1) != "ON":
-        return
+        return False
     name = source.index(_first_name(item))
     words = name - 1
     if source.word(words) != "JOIN":
-        return
+        return False
     words -= 1
     if source.word(words) == "OUTER":
         words -= 1
     if source.word(words) != "LEFT":
-        return
+        return False
     source.change(source.start(words), source.end(name - 1), "CROSS JOIN")
     source.change(source.start(span[0] - 1), source.end(span[1]), "")
+    return True
 
 
 def _first_name(item: Item) -> int:
@@ -207,15 +219,36 @@ def _exists(source: Source, inner: Any, key: Any, equality: tuple[int, int], blo
     return Queried(inner, block, [f"SELECT {name} ", before, "true", after], whole, ignored=frozenset({id(key.parent)}))
 
 
+def end_of_query(source: Source, node: Any) -> int | None:
+    """Where ``(SELECT ...)`` or ``EXISTS (SELECT ...)`` ends; None for any other expression.
+
+    It may take an inner query for the whole one; whoever uses it looks at the names that come of it.
+    """
+    from sqlglot import exp
+
+    if not isinstance(node, (exp.Subquery, exp.Exists)):
+        return None
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    if not starts:
+        return None
+    first = source.index(min(starts))
+    opening = first
+    while not (source.kind(opening) == "L_PAREN" and source.closing[opening] > first):
+        opening -= 1
+        if opening < 0:
+            return None
+    return source.end(source.closing[opening])
+
+
 def _aliases(node: Any) -> set[str]:
     """The names that qualify columns anywhere in a query."""
     from sqlglot import exp
 
     names = set()
     for part in node.walk():
-        if isinstance(part, exp.TableAlias) and part.this is not None:
-            names.add(folded(part.name))
-        elif isinstance(part, exp.Table) and not part.args.get("alias"):
+        if (isinstance(part, exp.TableAlias) and part.this is not None) or (
+            isinstance(part, exp.Table) and not part.args.get("alias")
+        ):
             names.add(folded(part.name))
     return names
 
@@ -246,9 +279,7 @@ def can_share(rewriter: Rewriter, block: Block, queried: Queried) -> bool:
     tables = [folded(table.name) for table in queried.query.find_all(exp.Table)]
     if any(block.scope.find(name) is not None for name in tables):
         return False
-    aliases = _aliases(queried.query)
-    columns = queried.query.find_all(exp.Column)
-    return all(folded(column.table) in aliases if column.table else block.outer is None for column in columns)
+    return _qualifies_itself(queried.query)
 
 
 def ids_of_query(
@@ -258,7 +289,7 @@ def ids_of_query(
     if queried.shared is None and queried.certain and queried.block is block and _is_alone(block, item, queried):
         block.source.change(*queried.span, "true")
         return _distinct_ids(relation, queried.pieces)
-    if queried.shared is None and can_share(rewriter, block, queried):
+    if queried.shared is None and (queried.shareable or can_share(rewriter, block, queried)):
         rewriter.share(queried)
     if queried.shared is None:
         return None
@@ -268,8 +299,10 @@ def ids_of_query(
 def _distinct_ids(relation: Relation, pieces: list[str | tuple[int, int]]) -> list[str | tuple[int, int]]:
     # The union refuses a query of several columns, as IN does.
     return [
-        f"(SELECT DISTINCT _engram_key({literal(relation.name)}, _engram_i) AS rowid FROM "
-        "(SELECT NULL::BIGINT AS _engram_i WHERE false UNION ALL (",
+        (
+            f"(SELECT DISTINCT _engram_key({literal(relation.name)}, _engram_i) AS rowid FROM "
+            "(SELECT NULL::BIGINT AS _engram_i WHERE false UNION ALL ("
+        ),
         *pieces,
         "\n)))",
     ]
@@ -278,15 +311,74 @@ def _distinct_ids(relation: Relation, pieces: list[str | tuple[int, int]]) -> li
 def ids_of_later(
     rewriter: Rewriter, block: Block, item: Item, relation: Relation, key: Scalar
 ) -> list[str | tuple[int, int]] | None:
-    """The distinct keys of a relation that the table cannot be looked up from: it is read once more for them."""
+    """The distinct keys of a relation that the table cannot be looked up from.
+
+    A table of DuckDB is read once more for them. Anything else, which could be another thing the second time, is
+    written once for the whole statement and read by name in both places.
+    """
     if len(key.relations) != 1 or key.outer or item.kind == "full":
         return None
     other = block.items[next(iter(key.relations))]
-    if not isinstance(other.what, str) or other.node.args.get("joins"):
+    span = _span_of(block, other)
+    if span is None:
         return None
-    first, last = _span(block.source, other)
-    text = block.source.text[block.source.start(first) : block.source.end(last)]
+    if isinstance(other.what, str) or (isinstance(other.what, Expression) and rewriter.repeats(other.what)):
+        text = block.source.text[slice(*span)]
+    elif not isinstance(other.what, Relation) and _is_shareable(rewriter, block, other):
+        name = rewriter.share_text(block.source, span, "SELECT * FROM ")
+        text = f"{name} AS {other.written}"
+        block.source.change(*span, text)
+    else:
+        return None
     return [f"(SELECT DISTINCT _engram_key({literal(relation.name)}, {key.text}) AS rowid FROM {text})"]
+
+
+def _is_shareable(rewriter: Rewriter, block: Block, item: Item) -> bool:
+    from sqlglot import exp
+
+    if not rewriter.can_share or not item.written or not isinstance(item.node, (exp.Table, exp.Subquery, exp.Values)):
+        return False
+    if isinstance(item.node, exp.Table) and not isinstance(item.node.this, exp.Identifier):
+        return False
+    tables = [folded(table.name) for table in item.node.find_all(exp.Table)]
+    if any(block.scope.find(name) is not None for name in tables):
+        return False
+    return _qualifies_itself(item.node)
+
+
+def _qualifies_itself(node: Any) -> bool:
+    """Whether no column is qualified by a relation from around a query.
+
+    One without a qualifier that came from there has no meaning where shared queries are written: the statement then
+    does not bind, and runs as it is.
+    """
+    from sqlglot import exp
+
+    aliases = _aliases(node)
+    return all(not column.table or folded(column.table) in aliases for column in node.find_all(exp.Column))
+
+
+def _span_of(block: Block, item: Item) -> tuple[int, int] | None:
+    """Where a relation and its alias are written."""
+    from sqlglot import exp
+
+    source = block.source
+    if item.node.args.get("joins"):
+        return None
+    if isinstance(item.node, exp.Table) and isinstance(item.node.this, exp.Identifier):
+        first, last = _span(source, item)
+    elif item.index > 0 and isinstance(block.items[item.index - 1].node, exp.Table):
+        before = block.items[item.index - 1]
+        if not isinstance(before.node.this, exp.Identifier):
+            return None
+        first = _span(source, before)[1] + 1
+        while source.word(first) in _JOINS:
+            first += 1
+        last = _last(source, first)
+    else:
+        return None
+    # An alias before the relation, `a: b`, is not part of what was found.
+    return None if source.kind(first - 1) == "COLON" else (source.start(first), source.end(last))
 
 
 def _span(source: Source, item: Item) -> tuple[int, int]:
@@ -300,7 +392,7 @@ def _last(source: Source, first: int) -> int:
     while source.word(index) not in _ENDS:
         index = source.closing.get(index, index) + 1
     if index == first:
-        raise NotUnderstood("an empty relation")
+        raise NotUnderstoodError("an empty relation")
     return index - 1
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
+    import duckdb
     from sqlglot import exp
 
     from engramsql.planner.ids import Relation
@@ -23,6 +24,9 @@ class Expression:
     columns: tuple[str, ...]
     text: str
     scope: Scope
+    #: What its own text reads where it is defined, and the expressions that it reads by name.
+    reads: list[Any] = field(default_factory=list, kw_only=True)
+    names: list[Expression] = field(default_factory=list, kw_only=True)
     #: Neither recursive, nor MATERIALIZED, nor something other than a query.
     plain: bool
 
@@ -59,10 +63,17 @@ class Catalog:
 
     tables: dict[str, Relation]
     views: dict[str, View]
-    #: Tables of DuckDB itself, which can be read twice and are the same.
-    base: set[str]
+    #: Names of temporary relations, which come before these.
+    hidden: frozenset[str]
+    connection: duckdb.DuckDBPyConnection
     #: Functions that give the same for the same arguments.
     steady: set[str]
+    _base: set[str] | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether it was asked which tables DuckDB has."""
+        return self._base is not None
 
     def resolve(self, table: exp.Table, scope: Scope) -> Relation | Expression | View | str | None:
         """What a reference in FROM means; a text is a table of DuckDB, None is anything else."""
@@ -74,11 +85,24 @@ class Catalog:
         if parts[:-1] not in ((), ("main",), ("memory", "main")):
             return None
         name = parts[-1]
+        # `main.x` is looked for among temporary relations too.
+        if name in self.hidden and len(parts) < 3:
+            return None
         if name in self.tables:
             return self.tables[name]
         if name in self.views:
             return self.views[name]
-        return name if name in self.base else None
+        return name if name in self._tables_of_duckdb() else None
+
+    def _tables_of_duckdb(self) -> set[str]:
+        """Tables in DuckDB's own storage: read twice, they are the same."""
+        if self._base is None:
+            rows = self.connection.sql(
+                "SELECT table_name FROM duckdb_tables() "
+                "WHERE database_name IN ('memory', 'temp') AND schema_name = 'main'"
+            ).fetchall()
+            self._base = {folded(name) for (name,) in rows}
+        return self._base
 
 
 def table_name(table: exp.Table) -> tuple[str, ...] | None:

@@ -13,8 +13,6 @@ from engramsql.planner.literals import folded_list
 from engramsql.quoting import folded, literal
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from engramsql.planner.blocks import Block
 
 __all__ = ["Found", "Place", "Queried", "Reader", "conjuncts", "merge"]
@@ -47,6 +45,8 @@ class Queried:
     certain: bool = True
     #: Nodes, by identity, that are not part of the pieces.
     ignored: frozenset[int] = frozenset()
+    #: Whether it may be written once for the whole statement.
+    shareable: bool = False
     #: The name under which it was written once for the whole statement.
     shared: str | None = None
 
@@ -58,13 +58,18 @@ class Found:
     values: Constraint | None = None
     keys: list[Scalar] = field(default_factory=list)
     queries: list[Queried] = field(default_factory=list)
+    #: Where a predicate is written that says just ``values``, if it is a long one that need not be checked again.
+    written: tuple[int, int] | None = None
 
 
 def merge(into: dict[Place, Found], more: dict[Place, Found]) -> None:
     """Adds what another predicate that must hold too says."""
     for place, found in more.items():
         known = into.setdefault(place, Found())
-        known.values = intersect(known.values, found.values)
+        values = intersect(known.values, found.values)
+        if values is not known.values:
+            known.written = found.written if values is found.values else None
+        known.values = values
         known.keys += found.keys
         known.queries += found.queries
 
@@ -187,6 +192,8 @@ class Reader:
         return {} if low is None and high is None else {place: Found(Range(low, high))}
 
     def _in(self, node: Any) -> dict[Place, Found]:
+        from sqlglot import exp
+
         place = self.place(node.this)
         if place is None or node.args.get("unnest"):
             return {}
@@ -197,17 +204,28 @@ class Reader:
             listed = self._list(node.args["field"])
             return {} if listed is None else {place: Found(Listed((listed,)))}
         values: Constraint | None = Points(())
+        if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+            queried = self._queried(node.this, node.expressions[0], ("IN",))
+            return {} if queried is None else {place: Found(queries=[queried])}
+        if len(node.expressions) == 1 and (listed := self._folded(node.expressions[0])) is not None:
+            return {place: Found(Listed((listed,)), written=self._whole_span(node.this))}
         for member in node.expressions:
             listed = self._folded(member)
             scalar = None if listed else self.scalar(member)
             if listed:
                 values = unite(values, Listed((listed,))) if values != Points(()) else Listed((listed,))
+            elif isinstance(member, exp.Null):
+                continue
             elif scalar is not None and scalar.constant:
                 point = Points((scalar,))
                 values = unite(values, point) if values != Points(()) else point
             else:
                 return {}
         return {place: Found(values)} if node.expressions else {}
+
+    def _whole_span(self, column: Any) -> tuple[int, int] | None:
+        queried = self._queried(column, None, ("IN",))
+        return None if queried is None else queried.span
 
     def _contained(self, ids: Any, column: Any) -> dict[Place, Found]:
         place, listed = self.place(column), self._list(ids)
@@ -383,6 +401,8 @@ class Reader:
         if isinstance(node, exp.Array):
             members = []
             for member in node.expressions:
+                if isinstance(member, exp.Null):
+                    continue
                 if (listed := self._folded(member)) is not None:
                     members.append(listed)
                     continue

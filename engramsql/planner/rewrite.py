@@ -13,7 +13,7 @@ from engramsql.planner.names import Catalog, Expression, Scope, View
 from engramsql.planner.ordered import first_rows
 from engramsql.planner.predicates import Found, Place, Queried, Reader, conjuncts, merge
 from engramsql.planner.shape import columns_of, is_steady, restrictable, traced
-from engramsql.planner.source import NotUnderstood, Source, parse
+from engramsql.planner.source import NotUnderstoodError, Source, parse
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
@@ -48,12 +48,20 @@ class Rewriter:
 
     catalog: Catalog
     lists: list[str]
+    #: The common table expressions that are read by name, where the rewriter is now.
+    named: list[Expression] = field(default_factory=list)
+    #: How often a name of a relation occurs in the statement, folded.
+    references: dict[str, int] = field(default_factory=dict)
     #: In the order in which they were planned.
     accesses: list[Access] = field(default_factory=list)
     #: Queries that are read twice, and so are written once: text by name.
-    shared: dict[str, tuple[Source, tuple[int, int]]] = field(default_factory=dict)
+    shared: dict[str, tuple[Source, tuple[int, int], str]] = field(default_factory=dict)
     #: Whether the place where they are written exists and is seen from where the rewriter is now.
     can_share: bool = False
+    #: Whether the names of the columns of the query to come are free, show in a relation, or are the statement's own.
+    naming: str = "inner"
+    #: Where expressions of the statement's own columns end that DuckDB names by their text: position and place.
+    unnamed: list[tuple[int, int]] = field(default_factory=list)
     gains: int = 0
     depth: int = 0
 
@@ -74,6 +82,11 @@ class Rewriter:
         else:
             self._nested(node, source, scope, outer)
 
+    def _as(self, naming: str, node: Any, source: Source, scope: Scope, outer: Block | None) -> None:
+        before, self.naming = self.naming, naming
+        self.query(node, source, scope, outer, {})
+        self.naming = before
+
     def _with(self, node: Any, source: Source, scope: Scope, outer: Block | None) -> Scope:
         """The scope with the expressions of WITH, which are planned on the way."""
         from sqlglot import exp
@@ -89,10 +102,29 @@ class Rewriter:
             if recursive:
                 scope = Scope(scope, {folded(expression.name): expression})
             if isinstance(cte.this, exp.Query):
-                self.query(cte.this, source, scope, outer, {})
+                self._body(expression, cte.this, source, scope, outer)
             scope = Scope(scope, {folded(expression.name): expression})
         self.can_share = shares
         return scope
+
+    def _body(self, expression: Expression, node: Any, source: Source, scope: Scope, outer: Block | None) -> None:
+        """Plans an expression in place; what it reads counts where it is read by its name."""
+        accesses, named = self.accesses, self.named
+        self.accesses, self.named = [], []
+        self._as("inner", node, source, scope, outer)
+        expression.reads, expression.names = self.accesses, self.named
+        self.accesses, self.named = accesses, named
+
+    def all_accesses(self) -> list[Access]:
+        """What the whole statement reads, with the expressions that it reads by name."""
+        found, todo, seen = list(self.accesses), list(self.named), set()
+        while todo:
+            expression = todo.pop(0)
+            if id(expression) not in seen:
+                seen.add(id(expression))
+                found += expression.reads
+                todo += expression.names
+        return found
 
     def _operation(self, node: Any, source: Source, scope: Scope, outer: Block | None, demands: Demands) -> None:
         if any(argument(node, key) for key in ("limit", "offset", "fetch", "order", "sample")) and any(
@@ -101,6 +133,7 @@ class Rewriter:
             demands = {}
         # ON and BY NAME of set operations are left alone.
         left, right = node.this, node.expression
+        self.naming = "inner" if self.naming == "own" else self.naming
         theirs: Demands = {}
         if demands and not node.args.get("by_name"):
             theirs = self._by_position(left, right, source, scope, outer, demands)
@@ -137,15 +170,41 @@ class Rewriter:
     def _nested(self, node: Any, source: Source, scope: Scope, outer: Block | None) -> None:
         for child in children(node):
             for query in queries_below(child):
-                self.query(query, source, scope, outer, {})
+                self._as("free", query, source, scope, outer)
 
     def share(self, queried: Queried) -> None:
         """Has a query written once, before the statement; where it stood its name is read."""
         (span,) = queried.pieces
         assert isinstance(span, tuple)
-        queried.shared = f"_engram_shared_{len(self.shared)}"
-        self.shared[queried.shared] = (queried.block.source, span)
+        queried.shared = self.share_text(queried.block.source, span)
         queried.block.source.change(*span, f"FROM {queried.shared}")
+
+    def share_text(self, source: Source, span: tuple[int, int], before: str = "") -> str:
+        """Has a text written once, before the statement; returns the name that it can be read by."""
+        name = f"_engram_shared_{len(self.shared)}"
+        self.shared[name] = (source, span, before)
+        return name
+
+    def repeats(self, expression: Expression) -> bool:
+        """Whether a common table expression is the same if it is read twice."""
+        if not expression.plain:
+            return False
+        source = Source(expression.text)
+        tree = parse(source)
+        return is_steady(source, self.catalog.steady) and _repeats(tree) and self._known_tables(tree, expression.scope)
+
+    def _known_tables(self, tree: Any, scope: Scope) -> bool:
+        """Whether all relations of a query are tables and views of the catalog, which no reading uses up."""
+        from sqlglot import exp
+
+        inner = {folded(cte.alias) for cte in tree.find_all(exp.CTE)}
+        for table in tree.find_all(exp.Table):
+            if folded(table.name) in inner or not isinstance(table.this, exp.Identifier):
+                continue
+            what = self.catalog.resolve(table, scope)
+            if what is None or (isinstance(what, Expression) and not self.repeats(what)):
+                return False
+        return True
 
     # One block
 
@@ -156,15 +215,33 @@ class Rewriter:
         for item in block.items:
             self._item(block, item, known, swapped)
         for key, value in node.args.items():
-            if key in ("with", "with_", "from", "from_", "joins"):
+            if key in ("with", "with_", "from", "from_", "joins", "expressions"):
                 continue
             for part in value if isinstance(value, list) else [value]:
-                if hasattr(part, "iter_expressions"):
-                    for query in queries_below(part):
-                        self.query(query, source, scope, block, {})
+                self._expression(part, block)
+        for position, column in enumerate(node.expressions):
+            self._column(position, column, block)
         for join in node.args.get("joins") or []:
-            for query in queries_below(join.args.get("on")):
-                self.query(query, source, scope, block, {})
+            self._expression(join.args.get("on"), block)
+
+    def _expression(self, node: Any, block: Block) -> None:
+        for query in queries_below(node):
+            self._as("free", query, block.source, block.scope, block)
+
+    def _column(self, position: int, node: Any, block: Block) -> None:
+        """Plans the queries of a column; a column that DuckDB names by its text must keep that name."""
+        from sqlglot import exp
+
+        if not isinstance(node, exp.Alias) and self.naming != "free" and queries_below(node):
+            end = joins.end_of_query(block.source, node) if self.naming == "own" else None
+            if end is None:
+                return
+            before = self.gains
+            self._expression(node, block)
+            if self.gains > before:
+                self.unnamed.append((position, end))
+            return
+        self._expression(node, block)
 
     def _known(self, block: Block, demands: Demands) -> dict[Place, Found]:
         known: dict[Place, Found] = {}
@@ -176,15 +253,18 @@ class Rewriter:
             found = reader.read(predicate)
             merge(found, joins.existence(block, predicate, self.lists))
             for place, one in found.items():
+                certain = not joins.nullable(block, place[0])
                 for queried in one.queries:
-                    queried.certain = not joins.nullable(block, place[0])
+                    queried.certain = certain
+                if not certain:
+                    one.written = None
             merge(known, found)
         for item in block.items:
             merge(known, joins.joined(block, item, reader))
-        for name, found in demands.items():
-            place = traced(block, name)
-            if place is not None and restrictable(block, place) and self._steady(block):
-                merge(known, {place: Found(found.values, list(found.keys), list(found.queries))})
+        for name, asked in demands.items():
+            target = traced(block, name)
+            if target is not None and restrictable(block, target) and self._steady(block):
+                merge(known, {target: Found(asked.values, list(asked.keys), list(asked.queries))})
         joins.transfer(known)
         return known
 
@@ -198,12 +278,16 @@ class Rewriter:
             found = known.get((item.index, "rowid"), Found())
             self._table(block, item, item.what, found, swapped)
         elif isinstance(item.what, (View, Expression)):
-            self._look_through(block, item, self._asked(block, item, known))
+            looked = self._look_through(block, item, self._asked(block, item, known))
+            if isinstance(item.what, Expression) and not looked:
+                self.named.append(item.what)
         elif isinstance(item.what, exp.Subquery):
+            naming, self.naming = self.naming, "inner"
             self.query(item.what, block.source, block.scope, block, self._asked(block, item, known))
+            self.naming = naming
         else:
             for query in queries_below(item.node):
-                self.query(query, block.source, block.scope, block, {})
+                self._as("inner", query, block.source, block.scope, block)
 
     def _table(self, block: Block, item: Item, relation: Relation, found: Found, swapped: bool) -> None:
         chosen = self._choose(block, item, relation, found, swapped)
@@ -220,10 +304,11 @@ class Rewriter:
         """The derived table for a reference and by what it is restricted."""
         if found.values is not None and _is_narrow(found.values, relation):
             ordered = first_rows(block, item, relation, found)
+            if ordered is None and found.written is not None:
+                block.source.change(*found.written, "true")
             return ordered or ([by_set(relation, found.values)], found.values)
         for key in found.keys:
-            if joins.reaches(item, key, swapped):
-                joins.without_left(block, item, key, found)
+            if joins.reaches(item, key, swapped) and joins.without_left(block, item, key):
                 return [by_key(relation, key.text)], key
         for queried in found.queries:
             pieces = joins.ids_of_query(self, block, item, relation, queried)
@@ -261,45 +346,54 @@ class Rewriter:
                     continue
                 name = own
             queries = [queried for queried in found.queries if joins.can_share(self, block, queried)]
+            for queried in queries:
+                queried.shareable = True
             if found.values is not None or keys or queries:
                 asked[name] = Found(found.values, keys, queries)
         return asked
 
-    def _look_through(self, block: Block, item: Item, asked: Demands) -> None:
+    def _look_through(self, block: Block, item: Item, asked: Demands) -> bool:
         """Writes a view, or a common table expression that gains from it, at the place of its reference."""
         what: View | Expression = item.what
-        if self.depth >= _DEPTH or item.node.args.get("joins") and item.alias == "":
-            return
+        if self.depth >= _DEPTH or (item.node.args.get("joins") and item.alias == ""):
+            return False
         if isinstance(what, Expression) and (not asked or not what.plain):
-            return
+            return False
         if item.renamed and what.columns:
-            return
+            return False
         inner = Source(what.text)
         tree = parse(inner)
         home = what.scope if isinstance(what, Expression) else Scope()
         if not _same_names(tree, home, block.scope):
-            return
-        if isinstance(what, Expression) and not (is_steady(inner, self.catalog.steady) and _repeats(tree)):
-            return
-        before, accesses = self.gains, len(self.accesses)
+            return False
+        if isinstance(what, Expression):
+            # Read in one place only, it stays one reading wherever it is written.
+            once = self.references.get(folded(what.name), 0) == 1
+            if not is_steady(inner, self.catalog.steady) or not _repeats(tree):
+                return False
+            if not once and not self._known_tables(tree, what.scope):
+                return False
+        before, accesses, names = self.gains, len(self.accesses), len(self.named)
         changes_of_name = dict(zip(what.columns, range(len(what.columns)), strict=True))
         if changes_of_name:
             asked = self._renamed(tree, inner, home, what.columns, asked)
-        shares = self.can_share
-        self.can_share = False
+        shares, naming = self.can_share, self.naming
+        self.can_share, self.naming = False, "inner"
         self.depth += 1
         self.query(tree, inner, home, block, asked)
         self.depth -= 1
-        self.can_share = shares
+        self.can_share, self.naming = shares, naming
         if self.gains == before:
             if isinstance(what, Expression):
-                del self.accesses[accesses:]
-            return
+                # It is read where it is defined.
+                del self.accesses[accesses:], self.named[names:]
+            return False
         text = f"({inner.render()})"
         if what.columns:
             columns = ", ".join('"' + column.replace('"', '""') + '"' for column in what.columns)
             text = f"(SELECT * FROM {text} AS _engram_v({columns}))"
         _replace(block, item, text)
+        return True
 
     def _renamed(self, tree: Any, source: Source, scope: Scope, columns: tuple[str, ...], asked: Demands) -> Demands:
         names = self._columns(tree, source, scope, None)
@@ -377,10 +471,10 @@ def _replace(block: Block, item: Item, *pieces: str | tuple[int, int]) -> None:
     names = [part for part in parts if part is not None]
     first, last = source.index(names[0].meta["start"]), source.index(names[-1].meta["start"])
     if last - first != 2 * (len(names) - 1):
-        raise NotUnderstood("a name of other tokens")
+        raise NotUnderstoodError("a name of other tokens")
     alias = item.node.args.get("alias")
     if len(names) > 1 and alias is None and _is_qualified_by(block, len(names)):
-        raise NotUnderstood("columns qualified by a schema")
+        raise NotUnderstoodError("columns qualified by a schema")
     named = [f" AS {item.written}"] if alias is None or alias.this is None else []
     source.change(source.start(first), source.end(last), *pieces, *named)
 
@@ -389,5 +483,3 @@ def _is_qualified_by(block: Block, parts: int) -> bool:
     from sqlglot import exp
 
     return parts > 1 and any(column.args.get("db") for column in block.select.find_all(exp.Column))
-
-

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from engramsql.planner.blocks import Block, argument
 from engramsql.planner.ids import Relation
-from engramsql.planner.predicates import Place
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
+    from engramsql.planner.predicates import Place
     from engramsql.planner.source import Source
 
 __all__ = ["columns_of", "is_single_pass", "is_steady", "restrictable", "traced"]
@@ -150,6 +150,8 @@ def is_steady(source: Source, steady: set[str], first: int = 0, last: int | None
     for index in range(first, last - 1):
         if source.kind(index + 1) != "L_PAREN":
             continue
+        if source.kind(index - 1) in ("R_PAREN", "ALIAS", "VAR", "IDENTIFIER"):
+            continue  # an alias with names of columns
         word = source.word(index).lower()
         if word[:1].isalpha() or word[:1] in '_"':
             name = word.strip('"')

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-__all__ = ["NotUnderstood", "Piece", "Source", "parse"]
+__all__ = ["NotUnderstoodError", "Piece", "Source", "parse"]
 
 #: Text, or a span of the source, which is written with its own changes.
 Piece = "str | tuple[int, int]"
@@ -23,7 +23,7 @@ _OPENING = {"L_PAREN": "R_PAREN", "L_BRACKET": "R_BRACKET", "L_BRACE": "R_BRACE"
 _CLOSING = set(_OPENING.values())
 
 
-class NotUnderstood(Exception):
+class NotUnderstoodError(Exception):
     """The statement is left as it is."""
 
 
@@ -42,12 +42,12 @@ class Source:
         """The token that begins at a position.
 
         Raises:
-            NotUnderstood: If none does.
+            NotUnderstoodError: If none does.
         """
         try:
             return self._at[start]
         except KeyError:
-            raise NotUnderstood("a position between tokens") from None
+            raise NotUnderstoodError("a position between tokens") from None
 
     def kind(self, index: int) -> str:
         """The kind of a token; empty beyond the last one."""
@@ -72,13 +72,13 @@ class Source:
         """Writes ``pieces`` instead of what stands from ``start`` to ``end``.
 
         Raises:
-            NotUnderstood: If something that overlaps was changed before.
+            NotUnderstoodError: If something that overlaps was changed before.
         """
         for other_start, other_end, _ in self._changes:
             nested = (other_start <= start and end <= other_end) or (start <= other_start and other_end <= end)
             same = (start, end) == (other_start, other_end)
             if same or (not nested and start < other_end and other_start < end):
-                raise NotUnderstood("two changes of one place")
+                raise NotUnderstoodError("two changes of one place")
         self._changes.append((start, end, list(pieces)))
 
     @property
@@ -115,7 +115,7 @@ def _pairs(kinds: list[str]) -> dict[int, int]:
     """For each opening bracket the token that closes it.
 
     Raises:
-        NotUnderstood: If they do not match.
+        NotUnderstoodError: If they do not match.
     """
     pairs, open_ = {}, []
     for index, kind in enumerate(kinds):
@@ -123,10 +123,10 @@ def _pairs(kinds: list[str]) -> dict[int, int]:
             open_.append(index)
         elif kind in _CLOSING:
             if not open_ or _OPENING[kinds[open_[-1]]] != kind:
-                raise NotUnderstood("brackets do not match")
+                raise NotUnderstoodError("brackets do not match")
             pairs[open_.pop()] = index
     if open_:
-        raise NotUnderstood("brackets do not match")
+        raise NotUnderstoodError("brackets do not match")
     return pairs
 
 
@@ -135,11 +135,11 @@ def _dialect() -> tuple[Any, Any]:
     from sqlglot.dialects.duckdb import DuckDB
     from sqlglot.errors import ErrorLevel
 
-    class Parser(DuckDB.Parser):  # type: ignore[misc]
+    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
         """DuckDB's grammar; what falls out of it is an error instead of a warning on stderr."""
 
         def _warn_unsupported(self) -> None:
-            raise NotUnderstood("syntax beyond the parser")
+            raise NotUnderstoodError("syntax beyond the parser")
 
     dialect = DuckDB()
     return dialect, lambda: Parser(dialect=dialect, error_level=ErrorLevel.IMMEDIATE)
@@ -152,7 +152,7 @@ def _tokens(text: str) -> Sequence[Any]:
     try:
         tokens: Sequence[Any] = dialect.tokenize(text)
     except SqlglotError as error:
-        raise NotUnderstood(str(error)) from None
+        raise NotUnderstoodError(str(error)) from None
     return tokens
 
 
@@ -160,7 +160,7 @@ def parse(source: Source, first: int = 0, last: int | None = None) -> exp.Expres
     """The tree of the statement in the tokens from ``first`` to before ``last``; its positions are the source's.
 
     Raises:
-        NotUnderstood: If there is not exactly one, or the parser does not know it.
+        NotUnderstoodError: If there is not exactly one, or the parser does not know it.
     """
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
@@ -169,31 +169,33 @@ def parse(source: Source, first: int = 0, last: int | None = None) -> exp.Expres
     try:
         trees = parser().parse(list(source.tokens[first:last]), source.text)
     except (SqlglotError, RecursionError) as error:
-        raise NotUnderstood(str(error)) from None
+        raise NotUnderstoodError(str(error)) from None
     trees = [tree for tree in trees if tree is not None]
     if len(trees) != 1 or isinstance(trees[0], exp.Command):
-        raise NotUnderstood("not one statement")
+        raise NotUnderstoodError("not one statement")
     tree: exp.Expression = trees[0]
     return tree
-
 
 
 def numbered(source: Source) -> Source:
     """The text with ``$1``, ``$2``, ... instead of ``?``, so that a parameter can be written twice and anywhere.
 
     Raises:
-        NotUnderstood: If both kinds occur.
+        NotUnderstoodError: If both kinds occur.
     """
-    marks = [index for index, kind in enumerate(source.kinds) if kind == "PLACEHOLDER"]
-    if not marks:
+    written, position, number = [], 0, 0
+    for index, kind in enumerate(source.kinds):
+        start, end = source.start(index), source.end(index)
+        if kind in ("STRING", "IDENTIFIER") or source.text[start : start + 1] != "?":
+            continue
+        # `?::` is one token.
+        if source.text[start:end] not in ("?", "?::") or source.text[start + 1 : start + 2].isalnum():
+            raise NotUnderstoodError("a parameter of another kind")
+        number += 1
+        written += [source.text[position:start], f"${number}"]
+        position = start + 1
+    if not number:
         return source
     if "PARAMETER" in source.kinds:
-        raise NotUnderstood("both ? and $ parameters")
-    written, position = [], 0
-    for number, index in enumerate(marks, start=1):
-        start, end = source.start(index), source.end(index)
-        if source.text[start:end] != "?" or source.text[end : end + 1].isalnum():
-            raise NotUnderstood("a parameter of another kind")
-        written += [source.text[position:start], f"${number}"]
-        position = end
+        raise NotUnderstoodError("both ? and $ parameters")
     return Source("".join([*written, source.text[position:]]))

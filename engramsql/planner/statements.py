@@ -7,9 +7,13 @@ from typing import Any
 
 from engramsql.planner.names import Catalog, Scope
 from engramsql.planner.rewrite import Access, Rewriter
-from engramsql.planner.source import NotUnderstood, Source, numbered, parse
+from engramsql.planner.source import NotUnderstoodError, Source, numbered, parse
+from engramsql.quoting import folded
 
-__all__ = ["Planned", "plan"]
+__all__ = ["NAME", "Planned", "plan"]
+
+#: Stands for the name of a column until DuckDB has said what it is.
+NAME = "_engram_name_{}_"
 
 _STARTS = {"SELECT", "FROM", "WITH", "INSERT", "CREATE", "COPY", "DESCRIBE", "UPDATE", "DELETE", "MERGE", "PIVOT", "("}
 
@@ -21,6 +25,10 @@ class Planned:
     text: str
     accesses: list[Access]
     changed: bool
+    #: EXPLAIN and its options, if the statement began with it.
+    explain: str = ""
+    #: Positions of columns whose names are their text, in which names of :data:`NAME` have to be written.
+    unnamed: tuple[int, ...] = ()
 
 
 def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
@@ -32,50 +40,59 @@ def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
         lists: The lists.
 
     Raises:
-        NotUnderstood: If it should run as it is.
+        NotUnderstoodError: If it should run as it is.
     """
     source = Source(text)
-    if "PLACEHOLDER" in source.kinds:
+    if "?" in text:
         source = numbered(source)
     last = len(source.kinds)
     while last and source.kind(last - 1) == "SEMICOLON":
         last -= 1
     if "SEMICOLON" in source.kinds[:last]:
-        raise NotUnderstood("several statements")
+        raise NotUnderstoodError("several statements")
     first = 0
-    if source.word(0) == "EXPLAIN":
-        first = 1
-        if source.word(first) == "ANALYZE":
-            first += 1
-        if source.kind(first) == "L_PAREN" and source.word(first + 1) in ("FORMAT", "ANALYZE"):
-            first = source.closing[first] + 1
     if source.word(first) not in _STARTS:
-        raise NotUnderstood("a statement without a query")
+        raise NotUnderstoodError("a statement without a query")
     if source.word(first) == "CREATE" and "TABLE" not in [source.word(first + i) for i in range(1, 5)]:
-        raise NotUnderstood("what it makes is kept as it is written")
+        raise NotUnderstoodError("what it makes is kept as it is written")
     tree = parse(source, first, last)
-    rewriter = Rewriter(catalog, lists)
+    rewriter = Rewriter(catalog, lists, references=_references(tree))
     place = _place(source, first, last)
     rewriter.can_share = place is not None
     _visit(tree, source, rewriter)
     if rewriter.shared and place is not None:
         _write_shared(source, rewriter, *place)
-    return Planned(source.render(), rewriter.accesses, source.changed)
+    for position, end in rewriter.unnamed:
+        source.change(end, end, f" AS {NAME.format(position)}")
+    unnamed = tuple(position for position, _ in rewriter.unnamed)
+    return Planned(source.render(), rewriter.all_accesses(), source.changed, unnamed=unnamed)
 
 
 def _visit(tree: Any, source: Source, rewriter: Rewriter) -> None:
     from sqlglot import exp
 
     if isinstance(tree, exp.Query) and not isinstance(tree, exp.Table):
+        rewriter.naming = "own" if isinstance(tree, exp.Select) else "inner"
         rewriter.query(tree, source, Scope(), None, {})
         return
     if isinstance(tree, (exp.Insert, exp.Create, exp.Copy, exp.Describe)):
+        rewriter.naming = "free" if isinstance(tree, exp.Insert) else "inner"
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is not None:
-            raise NotUnderstood("WITH before the statement")
+            raise NotUnderstoodError("WITH before the statement")
         for part in (tree.this, tree.args.get("expression")):
             if isinstance(part, exp.Query) and not isinstance(part, exp.Table):
                 rewriter.query(part, source, Scope(), None, {})
+
+
+def _references(tree: Any) -> dict[str, int]:
+    from sqlglot import exp
+
+    counts: dict[str, int] = {}
+    for table in tree.find_all(exp.Table):
+        name = folded(table.name)
+        counts[name] = counts.get(name, 0) + 1
+    return counts
 
 
 def _place(source: Source, first: int, last: int) -> tuple[int, bool] | None:
@@ -97,7 +114,7 @@ def _place(source: Source, first: int, last: int) -> tuple[int, bool] | None:
 
 def _write_shared(source: Source, rewriter: Rewriter, index: int, has_with: bool) -> None:
     texts = []
-    for name, (origin, span) in rewriter.shared.items():
-        texts.append(f"{name} AS MATERIALIZED ({origin.render(*span, inside=span)}\n)")
+    for name, (origin, span, before) in rewriter.shared.items():
+        texts.append(f"{name} AS MATERIALIZED ({before}{origin.render(*span, inside=span)}\n)")
     start = source.start(index)
     source.change(start, start, ("" if has_with else "WITH ") + ", ".join(texts) + (", " if has_with else " "))

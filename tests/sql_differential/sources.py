@@ -189,8 +189,10 @@ class Sources:
             scope.relations.append(Relation("", (Column("lat", item[1]),), 5, alias=alias))
             words = rng.choice(["CROSS JOIN LATERAL", "LEFT JOIN LATERAL", "JOIN LATERAL", "JOIN"])
             return Join(words, t("(@) AS @", body, alias), "" if words.startswith("CROSS") else "ON true")
-        if kind == "ASOF":
-            return Join("ASOF JOIN", written, t("ON @ >= @", rng.choice(left), rng.choice(right)))
+        if kind == "ASOF" and relation.registered:
+            # By its row id, which no two rows share: among equals DuckDB may take any.
+            return Join("ASOF JOIN", written, f"ON {rng.choice(left)} >= {relation.alias}.rowid")
+        kind = kind.replace("ASOF", "")
         return Join(f"{kind}JOIN", written, self._on(scope, relation, left, right, others))
 
     def _on(self, scope: Scope, relation: Relation, left: list[str], right: list[str], others: list[Named]) -> Part:

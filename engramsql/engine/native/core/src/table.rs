@@ -481,21 +481,8 @@ impl Table {
         Ok(gather(&self.readers, &self.layout, ids, 1, output)?)
     }
 
-    /// The same; consecutive rows, which a scan asks for, pass the row cache by and are read ahead.
-    pub(crate) fn read_into(&self, ids: &[i64], output: impl Output) -> Result<()> {
-        /// Rows of which a scan asks for more at once.
-        const FEW: usize = 256;
-        let consecutive = ids.len() >= FEW && ids.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
-        let Some(first) = ids.first().and_then(|&id| u64::try_from(id).ok()).filter(|_| consecutive) else {
-            return self.gather(ids, output);
-        };
-        self.check_ids(ids)?;
-        self.announce(first..first + ids.len() as u64);
-        self.scan(first, ids.len(), output)
-    }
-
     /// Reads `count` rows from `first` on into `output`.
-    fn scan(&self, first: u64, count: usize, mut output: impl Output) -> Result<()> {
+    pub(crate) fn scan(&self, first: u64, count: usize, mut output: impl Output) -> Result<()> {
         fault::point("gather");
         let ids: Vec<i64> = (first..first.saturating_add(count as u64)).map(|id| id as i64).collect();
         self.check_ids(&ids)?;

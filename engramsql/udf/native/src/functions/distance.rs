@@ -2,6 +2,7 @@
 
 use super::ids;
 use super::scratch::grown;
+use super::stretch::Stretch;
 use super::tables::{Resolver, TableArgument};
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, OutVector, Overload, Parameter, Scalar, ScalarArguments};
@@ -36,6 +37,8 @@ pub struct Local {
     b: Resolver,
     ids: Vec<i64>,
     floats: Vec<f32>,
+    /// Where each table is, if it is read in order.
+    stretches: [Stretch; 2],
 }
 
 impl Scalar for RowDistance {
@@ -59,7 +62,7 @@ impl Scalar for RowDistance {
 
     fn init(session: &Arc<Session>, bound: &Bound) -> Result<Local> {
         let (a, b) = (bound.a.resolve(session)?, bound.b.resolve(session)?);
-        Ok(Local { a, b, ids: Vec::new(), floats: Vec::new() })
+        Ok(Local { a, b, ids: Vec::new(), floats: Vec::new(), stretches: Default::default() })
     }
 
     fn call(
@@ -94,7 +97,7 @@ impl Scalar for RowDistance {
             values
                 .append_ints(start..end, &mut local.ids, &mut |_| Ok(()))
                 .map_err(|fault| ids::row_id_fault(&a, fault))?;
-            measure(&a, &b, &local.ids, &mut local.floats, &mut found[start..end])?;
+            measure([&a, &b], local, &mut found[start..end])?;
             start = end;
         }
         write(&found, output);
@@ -102,12 +105,17 @@ impl Scalar for RowDistance {
     }
 }
 
-/// Distances of the rows `ids`, one for each place of `found`.
-fn measure(a: &Table, b: &Table, ids: &[i64], floats: &mut Vec<f32>, found: &mut [Option<Distance>]) -> Result<()> {
-    let dim = comparable_dim(a, b)?;
+/// Distances of the rows `local.ids`, one for each place of `found`.
+fn measure(tables: [&Table; 2], local: &mut Local, found: &mut [Option<Distance>]) -> Result<()> {
+    let dim = comparable_dim(tables[0], tables[1])?;
+    let Local { ids, floats, stretches, .. } = local;
     let (of_a, of_b) = grown(floats, 2 * ids.len() * dim).split_at_mut(ids.len() * dim);
-    a.vectors_into(ids, of_a)?;
-    b.vectors_into(ids, of_b)?;
+    for ((table, stretch), out) in tables.into_iter().zip(stretches).zip([&mut *of_a, &mut *of_b]) {
+        match stretch.first(table, ids) {
+            Some(first) => table.scan_vectors_into(first, out)?,
+            None => table.vectors_into(ids, out)?,
+        }
+    }
     for ((a, b), found) in of_a.chunks_exact(dim).zip(of_b.chunks_exact(dim)).zip(found) {
         *found = Some(Distance::of(a, b));
     }

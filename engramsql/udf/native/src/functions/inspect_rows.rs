@@ -1,13 +1,13 @@
 //! `engram_row_stats(table, rowid)`, `engram_row_hash(table, rowid)`: single rows, a whole chunk of them at once.
 
 use super::gather::Gather;
-use super::listing::{self, Cell};
 use super::scalars::{TABLE_AND_IDS, needs_format};
+use super::scratch::grown;
 use super::tables::TableArgument;
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, HugeInt, OutVector, Overload, Scalar, ScalarArguments};
 use engram_engine::catalog::Session;
-use engram_engine::inspect::{RowStats, row_hashes, row_stats};
+use engram_engine::inspect::{RowStats, row_hashes, row_stats, scan_row_hashes, scan_row_stats};
 use std::sync::Arc;
 
 /// `engram_row_stats(table, rowid)`.
@@ -27,27 +27,45 @@ const FIELDS: &[(&str, Column)] = &[
     ("scale_max", Column::Float),
 ];
 
-/// In the order of [`FIELDS`].
-fn cells(stats: &RowStats) -> [Cell; FIELDS.len()] {
-    [
-        stats.nans.into(),
-        stats.infs.into(),
-        stats.zeros.into(),
-        stats.min.into(),
-        stats.max.into(),
-        stats.sum.into(),
-        stats.sum_squares.into(),
-        stats.constant.into(),
-        stats.dead.into(),
-        stats.scale_min.into(),
-        stats.scale_max.into(),
-    ]
+/// Writes field by field: finding a field's memory costs more than a value.
+fn write(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[RowStats]) {
+    macro_rules! fields {
+        ($($value:expr => $type:ty),* $(,)?) => {
+            let mut fields = 0..FIELDS.len();
+            $(
+                let value: fn(&RowStats) -> Option<$type> = $value;
+                let mut field = output.field(fields.next().unwrap_or(usize::MAX));
+                let values = field.values::<$type>(len);
+                for (&row, stats) in rows.iter().zip(found) {
+                    values[row] = value(stats).unwrap_or_default();
+                }
+                for (&row, _) in rows.iter().zip(found).filter(|(_, stats)| value(stats).is_none()) {
+                    field.set_null(row);
+                }
+            )*
+        };
+    }
+    fields! {
+        |stats| i64::try_from(stats.nans).ok() => i64,
+        |stats| i64::try_from(stats.infs).ok() => i64,
+        |stats| i64::try_from(stats.zeros).ok() => i64,
+        |stats| stats.min => f32,
+        |stats| stats.max => f32,
+        |stats| stats.sum => f64,
+        |stats| stats.sum_squares => f64,
+        |stats| Some(stats.constant.into()) => u8,
+        |stats| Some(stats.dead.into()) => u8,
+        |stats| stats.scale_min => f32,
+        |stats| stats.scale_max => f32,
+    }
 }
 
 /// Tables and scratch memory of one thread.
 pub struct Local<T> {
     gather: Gather,
     found: Vec<T>,
+    /// Rows of the chunk that are not NULL.
+    rows: Vec<usize>,
 }
 
 impl Scalar for RowStatistics {
@@ -66,7 +84,7 @@ impl Scalar for RowStatistics {
     }
 
     fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Self::Local> {
-        Ok(Local { gather: Gather::new(session, bound)?, found: Vec::new() })
+        Ok(Local { gather: Gather::new(session, bound)?, found: Vec::new(), rows: Vec::new() })
     }
 
     fn call(
@@ -76,17 +94,22 @@ impl Scalar for RowStatistics {
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let Local { gather, found } = local;
+        let Local { gather, found, rows } = local;
+        if let Some((table, first)) = gather.stretch(bound, input)? {
+            let found = grown(found, input.len());
+            scan_row_stats(table, first, found)?;
+            rows.clear();
+            rows.extend(0..found.len());
+            write(output, input.len(), rows, found);
+            return Ok(());
+        }
         gather.ids(session, bound, input, output)?;
         for (table, batch) in gather.batches() {
-            found.clear();
-            found.resize(batch.ids.len(), RowStats::default());
+            let found = grown(found, batch.ids.len());
             row_stats(table, &batch.ids, found)?;
-            for ((row, _), stats) in batch.rows.iter().zip(&*found) {
-                for (index, (cell, (_, column))) in cells(stats).iter().zip(FIELDS).enumerate() {
-                    listing::write(&mut output.field(index), *column, *row, input.len(), cell);
-                }
-            }
+            rows.clear();
+            rows.extend(batch.rows.iter().map(|(row, _)| *row));
+            write(output, input.len(), rows, found);
         }
         Ok(())
     }
@@ -110,7 +133,7 @@ impl Scalar for RowHash {
     }
 
     fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Self::Local> {
-        Ok(Local { gather: Gather::new(session, bound)?, found: Vec::new() })
+        Ok(Local { gather: Gather::new(session, bound)?, found: Vec::new(), rows: Vec::new() })
     }
 
     fn call(
@@ -120,15 +143,22 @@ impl Scalar for RowHash {
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let Local { gather, found } = local;
+        let Local { gather, found, .. } = local;
+        if let Some((table, first)) = gather.stretch(bound, input)? {
+            let found = grown(found, input.len());
+            scan_row_hashes(table, first, found)?;
+            for (out, &hash) in output.values::<HugeInt>(input.len()).iter_mut().zip(&*found) {
+                *out = (hash as i128).into();
+            }
+            return Ok(());
+        }
         gather.ids(session, bound, input, output)?;
         let hashes = output.values::<HugeInt>(input.len());
         for (table, batch) in gather.batches() {
-            found.clear();
-            found.resize(batch.ids.len(), 0);
+            let found = grown(found, batch.ids.len());
             row_hashes(table, &batch.ids, found)?;
-            for ((row, _), hash) in batch.rows.iter().zip(&*found) {
-                hashes[*row] = (*hash as i128).into();
+            for ((row, _), &hash) in batch.rows.iter().zip(&*found) {
+                hashes[*row] = (hash as i128).into();
             }
         }
         Ok(())

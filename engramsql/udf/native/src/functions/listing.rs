@@ -144,8 +144,7 @@ pub fn write_rows(columns: &[(&str, Column)], rows: &[Vec<Cell>], output: &mut O
     Ok(())
 }
 
-/// Writes one value of a chunk of `rows` rows.
-pub fn write(vector: &mut OutVector<'_>, column: Column, row: usize, rows: usize, cell: &Cell) {
+fn write(vector: &mut OutVector<'_>, column: Column, row: usize, rows: usize, cell: &Cell) {
     match (cell, column) {
         (Cell::Integer(value), Column::BigInt | Column::Timestamp) => {
             vector.values::<i64>(rows)[row] = *value;

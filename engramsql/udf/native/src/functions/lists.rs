@@ -3,7 +3,7 @@
 
 use super::ids;
 use super::tables::{Resolver, TableArgument};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector};
 use engram_engine::Table;
 use engram_engine::catalog::Session;

@@ -36,7 +36,7 @@ const ENTRIES: &[Entry] = &[
         kind: "scalar",
         signature: "engram_tokens(table, text) -> BIGINT[]",
         description: "Token ids of a text by the tokenizer.json of the table: the one that was declared, that lies beside its files, or that the table had which it was built from. All of the text, without special tokens added; NULL for NULL.",
-        example: "SELECT rowids_for_seq('ple', engram_tokens('ple', 'The capital of France'))",
+        example: "SELECT engram_tokens('engram_l1', 'ABBA')",
     },
     Entry {
         name: "engram_row",
@@ -64,7 +64,7 @@ const ENTRIES: &[Entry] = &[
         kind: "scalar",
         signature: "engram_head(table, rowid) -> INTEGER",
         description: "The head whose rows the id is among; NULL where no head reaches and for a NULL id. No row is read.",
-        example: "SELECT engram_head('ple', 7)",
+        example: "SELECT engram_head('ple', 700) AS head",
     },
     Entry {
         name: "engram_row_stats",
@@ -98,14 +98,14 @@ const ENTRIES: &[Entry] = &[
         name: "engram_fetch",
         kind: "table",
         signature: "engram_fetch(table, rowids BIGINT[] or BIGINT[][]) -> (ord, token, head, rowid, embedding, row)",
-        description: "One row per id, in the order given, duplicates kept; only selected columns are read. token is the inner list's index.",
+        description: "One row per id, in the order given, duplicates kept; only selected columns are read. token is the inner list's index. rowids may be a constant, a parameter, a subquery, or a column of what stands before it in FROM: then ord counts within each list, and the lists come in any order. In a database file it is a constant, a parameter or a variable.",
         example: "SELECT ord, token, head, rowid, embedding[:2] AS first_values FROM engram_fetch('ple', rowids_for_seq('ple', [17, 4])) WHERE head < 2",
     },
     Entry {
         name: "engram_embeddings",
         kind: "table",
         signature: "engram_embeddings(table, tokens [, history]) -> (token, token_id, e_t)",
-        description: "e_t of every token of a sequence. In a database file write the optional argument as history := [...].",
+        description: "e_t of every token of a sequence. tokens and history may be constants, parameters, subqueries, or columns of what stands before it in FROM. In a database file they are constants, parameters or variables, and the optional argument is written as history := [...].",
         example: "SELECT token, token_id, e_t[:2] AS first_values FROM engram_embeddings('ple', [17, 4])",
     },
     Entry {
@@ -162,7 +162,7 @@ const ENTRIES: &[Entry] = &[
         kind: "table",
         signature: "engram_plan(table, rowids BIGINT[] or BIGINT[][]) -> (path, shard, file, offset, bytes, rows, bytes_used, resident)",
         description: "What a fetch of these rows would read now, one line per read, as one batch on the path it would take (engram_reader, or chosen by what is in memory); no row is read. bytes come from the file, bytes_used of them are of rows asked for (rows of them, duplicates counted; a row of values and scales is in a read of each): sum(bytes) / sum(bytes_used) is the read amplification. resident: the page cache holds all of it. Path cache: rows that the row cache has, without a file. Path mapped: whole pages, which come from the disk only where they are not resident. SQL functions read 2048 rows at a time, so of a longer list they merge fewer reads.",
-        example: "SELECT path, count(*) AS reads, sum(bytes) / sum(bytes_used) AS amplification FROM engram_plan('ple', rowids_for_seq('ple', [248044, 42])) GROUP BY path",
+        example: "SELECT path, count(*) AS reads, sum(bytes) / sum(bytes_used) AS amplification FROM engram_plan('ple', rowids_for_seq('ple', [17, 4])) GROUP BY path",
     },
     Entry {
         name: "engram_stats",
@@ -224,7 +224,7 @@ const ENTRIES: &[Entry] = &[
         name: "engram_functions",
         kind: "table",
         signature: "engram_functions() -> (name, kind, signature, description, example)",
-        description: "This list.",
+        description: "This list. What is of kind macro is made in databases in memory only, where it touches no file of yours.",
         example: "SELECT name, signature FROM engram_functions() WHERE kind = 'scalar' LIMIT 3",
     },
     Entry {

@@ -1,7 +1,7 @@
 //! Inspection: what is in a table. Which rows are dead or constant, what is no number, how values and norms lie.
 //!
 //! [`profile`] and [`histogram`] read every row once, by several threads, in memory that does not grow with the table;
-//! [`row_stats`] and [`row_hashes`] answer for rows by id.
+//! [`row_stats`] and [`row_hashes`] answer for rows by id, and their twins for consecutive rows.
 
 mod histogram;
 mod kernels;
@@ -14,7 +14,7 @@ mod values;
 
 pub use histogram::{Bin, histogram};
 pub use profile::{HeadProfile, profile};
-pub use rows::{RowStats, row_hashes, row_stats};
+pub use rows::{RowStats, row_hashes, row_stats, scan_row_hashes, scan_row_stats};
 
 use crate::format::{E4M3, ValueFormat, e8m0_engine};
 

@@ -44,7 +44,13 @@ pub struct RowStats {
 pub fn row_stats(table: &Table, ids: &[i64], out: &mut [RowStats]) -> Result<()> {
     check_output("rows", ids.len(), out.len())?;
     let (decoder, dim) = table.decoder()?;
-    table.read_into(ids, Stats { decoder, dim, out })
+    table.gather(ids, Stats { decoder, dim, out })
+}
+
+/// The same of the rows from row `first` on, as many as `out` holds, read as a scan: past the row cache.
+pub fn scan_row_stats(table: &Table, first: u64, out: &mut [RowStats]) -> Result<()> {
+    let (decoder, dim) = table.decoder()?;
+    table.scan(first, out.len(), Stats { decoder, dim, out })
 }
 
 /// XXH3-128 of the stored bytes of the rows of `ids`, as [`Table::fetch_into`] gives them: rows with equal bytes have equal
@@ -54,7 +60,12 @@ pub fn row_stats(table: &Table, ids: &[i64], out: &mut [RowStats]) -> Result<()>
 /// A row id outside of the table, and what reading meets.
 pub fn row_hashes(table: &Table, ids: &[i64], out: &mut [u128]) -> Result<()> {
     check_output("rows", ids.len(), out.len())?;
-    table.read_into(ids, Hashes { out })
+    table.gather(ids, Hashes { out })
+}
+
+/// The same of the rows from row `first` on, as many as `out` holds, read as a scan: past the row cache.
+pub fn scan_row_hashes(table: &Table, first: u64, out: &mut [u128]) -> Result<()> {
+    table.scan(first, out.len(), Hashes { out })
 }
 
 struct Stats<'a> {

@@ -93,6 +93,14 @@ pub fn open(path: &Path, options: &RegisterOptions, token_maps: TokenMaps<'_>) -
     Ok(tables)
 }
 
+/// Refuses options that declare a tokenizer which is not there: nothing else may ask for it before a text does.
+pub(crate) fn require_declared(options: &RegisterOptions) -> Result<(), SourceError> {
+    match &options.tokenizer {
+        Some(path) => FileStamp::of(path).map(drop).map_err(|error| SourceError::io(path, error)),
+        None => Ok(()),
+    }
+}
+
 /// The name under which a source's tables go when nobody gave one: `ple`, `engram` or `rows`.
 pub fn default_name(path: &Path) -> Result<&'static str, SourceError> {
     Ok(match kind_of(path)? {

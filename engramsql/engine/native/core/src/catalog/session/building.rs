@@ -36,6 +36,7 @@ impl Session {
         let path = absolute(source)?;
         let mut options = options.clone();
         options.tokenizer = options.tokenizer.as_deref().map(absolute).transpose()?;
+        source::require_declared(&options)?;
         let found = source::open(&path, &options, &|tokenizer| self.token_map(tokenizer))?;
         found.into_iter().map(|table| Table::open(&source.to_string_lossy(), &path, table)).collect()
     }

@@ -6,7 +6,7 @@ use super::super::names;
 use super::place::{TABLES, TOKEN_MAPS, absolute};
 use super::{Session, State};
 use crate::error::Result;
-use crate::source::{self, FileStamp, SourceError};
+use crate::source;
 use crate::spec::TokenMap;
 use std::path::{Path, PathBuf};
 
@@ -24,10 +24,7 @@ impl Session {
         let source = absolute(source)?;
         let mut options = options.clone();
         options.tokenizer = options.tokenizer.as_deref().map(absolute).transpose()?;
-        if let Some(path) = &options.tokenizer {
-            // Nothing else may ask for it before a text does.
-            FileStamp::of(path).map_err(|error| SourceError::io(path, error))?;
-        }
+        source::require_declared(&options)?;
         if let Some(spec) = options.spec.as_mut().filter(|spec| source::is_spec_path(spec)) {
             let path = absolute(Path::new(spec))?;
             *spec = path.to_str().ok_or(CatalogError::PathNotUnicode { path: path.clone() })?.to_owned();

@@ -1,0 +1,203 @@
+"""Macros about corpora, against counts in Python over n-grams hashed in Python."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from golden_data import GOLDEN
+from helpers import q, sql_refuses
+from ngram_reference import ORDERS, SIZES, Gram, corpus_grams
+from oldest import run_oldest
+
+from engramsql.udf import extension_path
+
+HEADS = range(len(SIZES))
+
+
+def make_corpus(seed: int, sequences: int = 30) -> list[list[int] | None]:
+    """Sequences of different lengths with frequent tokens and EOS; an empty one and a NULL among them."""
+    draw = np.random.default_rng(seed)
+    corpus: list[list[int] | None] = [
+        (draw.integers(0, 25, int(draw.integers(1, 60))) ** 2 % 512).tolist() for _ in range(sequences)
+    ]
+    return [*corpus, [], None, [1, 1, 1]]
+
+
+@pytest.fixture(params=[0, 1])
+def corpus(request: pytest.FixtureRequest) -> list[list[int] | None]:
+    return make_corpus(request.param)
+
+
+@pytest.fixture
+def ple(db: Any, corpus: list[list[int] | None]) -> Any:
+    db.register("ple", GOLDEN / "ckpt_qwen4_exp_fp8")
+    db.connection.execute("CREATE TABLE docs AS SELECT unnest(?::BIGINT[][]) AS tokens", [corpus])
+    return db
+
+
+def by_row(grams: list[Gram]) -> dict[int, Counter[tuple[int, ...]]]:
+    """Uses of each n-gram by row id."""
+    found: dict[int, Counter[tuple[int, ...]]] = defaultdict(Counter)
+    for gram in grams:
+        found[gram.rowid][gram.ngram] += 1
+    return found
+
+
+def test_head_load(ple: Any, corpus: list[list[int] | None]) -> None:
+    want = []
+    for head in HEADS:
+        rows = by_row([gram for gram in corpus_grams(corpus) if gram.head == head])
+        ngrams = sum(map(len, rows.values()))
+        collided = [uses for uses in rows.values() if len(uses) > 1]
+        want.append(
+            (
+                head, ORDERS[head], SIZES[head], sum(uses.total() for uses in rows.values()), ngrams, len(rows),
+                pytest.approx(len(rows) / SIZES[head]), pytest.approx(1 - (1 - 1 / SIZES[head]) ** ngrams),
+                len(collided), sum(uses.total() for uses in collided), max(map(len, rows.values())),
+            )
+        )  # fmt: skip
+    assert q(ple, "FROM engram_head_load('ple', 'docs')") == want
+
+
+def test_heads_that_a_corpus_does_not_use(ple: Any) -> None:
+    ple.connection.execute("CREATE TABLE none (tokens BIGINT[])")
+    lines = q(ple, "FROM engram_head_load('ple', 'none')")
+    assert [line[3:] for line in lines] == [(0, 0, 0, 0.0, 0.0, 0, 0, 0)] * len(SIZES)
+    assert q(ple, "FROM engram_coverage('ple', 'none')") == [(0, 0, 0, sum(SIZES), 0.0)]
+    assert q(ple, "FROM engram_collisions('ple', 'none')") == []
+    assert q(ple, "SELECT batches, lookups, unique_rows, batch_rows, top_100 FROM engram_reuse('ple', 'none', 4)") == [
+        (0, 0, 0, None, None)
+    ]
+
+
+def test_collisions_and_the_ngrams_behind_them(ple: Any, corpus: list[list[int] | None]) -> None:
+    rows = by_row(corpus_grams(corpus))
+    heads = {gram.rowid: gram.head for gram in corpus_grams(corpus)}
+    want = [
+        (rowid, heads[rowid], len(uses), uses.total(), pytest.approx(max(uses.values()) / uses.total()))
+        for rowid, uses in sorted(rows.items())
+        if len(uses) > 1
+    ]
+    assert len(want) > 20
+    assert q(ple, "FROM engram_collisions('ple', 'docs') ORDER BY rowid") == want
+    for rowid, *_ in want[:5]:
+        uses = sorted(rows[rowid].items(), key=lambda item: (-item[1], item[0]))
+        lines = q(ple, "FROM engram_ngrams_of('ple', ?, 'docs')", rowid)
+        total = rows[rowid].total()
+        assert lines == [(list(ngram), count, pytest.approx(count / total)) for ngram, count in uses]
+    # Padding, which no n-gram reaches.
+    assert q(ple, "FROM engram_ngrams_of('ple', ?, 'docs')", sum(SIZES)) == []
+
+
+def test_coverage(ple: Any, corpus: list[list[int] | None]) -> None:
+    grams = corpus_grams(corpus)
+    unique = len({gram.rowid for gram in grams})
+    tokens = sum(len(tokens or []) for tokens in corpus)
+    want = (tokens, len(grams), unique, sum(SIZES), pytest.approx(unique / sum(SIZES)))
+    assert q(ple, "FROM engram_coverage('ple', 'docs')") == [want]
+
+
+@pytest.mark.parametrize("batch", [1, 7, 1000])
+def test_reuse(ple: Any, corpus: list[list[int] | None], batch: int) -> None:
+    batches, uses = [], Counter[int]()
+    for tokens in corpus:
+        grams = corpus_grams([tokens])
+        uses.update(gram.rowid for gram in grams)
+        for part in range(0, len(tokens or []), batch):
+            batches.append({gram.rowid for gram in grams if part <= gram.token < part + batch})
+    counts = sorted(uses.values(), reverse=True)
+    sizes = [len(rows) for rows in batches]
+    hundredth = -(-len(counts) // 100)
+    ((*found,),) = q(ple, "FROM engram_reuse('ple', 'docs', ?)", batch)
+    tops = [sum(counts[:top]) / sum(counts) for top in (100, 1000, 10000, hundredth)]
+    assert found == [
+        len(batches), sum(counts), len(counts), pytest.approx(np.mean(sizes)), max(sizes),
+        pytest.approx(sum(counts) / sum(sizes)), *map(pytest.approx, tops),
+    ]  # fmt: skip
+
+
+def test_a_batch_has_tokens(ple: Any) -> None:
+    for batch in (0, -1):
+        sql_refuses(ple, f"FROM engram_reuse('ple', 'docs', {batch})", "a batch has at least one token")
+
+
+def test_hot_rows(ple: Any, corpus: list[list[int] | None]) -> None:
+    uses = Counter(gram.rowid for gram in corpus_grams(corpus))
+    heads = {gram.rowid: gram.head for gram in corpus_grams(corpus)}
+    ordered = sorted(uses.items(), key=lambda item: (-item[1], item[0]))
+    total, running, want = uses.total(), 0, []
+    for place, (rowid, count) in enumerate(ordered, 1):
+        running += count
+        want.append((place, rowid, heads[rowid], count, pytest.approx(count / total), pytest.approx(running / total)))
+    assert q(ple, "FROM engram_hot_rows('ple', 'docs')") == want
+
+
+def test_what_a_corpus_can_be(ple: Any, tmp_path: Any) -> None:
+    con = ple.connection
+    con.execute("CREATE VIEW a_view AS SELECT tokens FROM docs")
+    con.execute("CREATE TEMP TABLE a_temporary AS FROM docs")
+    con.execute('CREATE SCHEMA s; CREATE TABLE s."odd name" AS FROM docs')
+    con.execute(f"COPY docs TO '{tmp_path / 'docs.parquet'}'")
+    want = q(ple, "FROM engram_coverage('ple', 'docs')")
+    names = ["a_view", "a_temporary", 's."odd name"', str(tmp_path / "docs.parquet"), "DOCS"]
+    assert [q(ple, "FROM engram_coverage('ple', $$" + name + "$$)") for name in names] == [want] * len(names)
+    assert q(ple, "WITH part AS (FROM docs) FROM engram_coverage('ple', 'part')") == want
+    # A relation that is called as the macros call theirs.
+    con.execute("CREATE TABLE _engram_lookups AS FROM docs")
+    assert q(ple, "FROM engram_reuse('ple', 'docs', 4)") != []
+    variable = con.sql("FROM docs").to_arrow_table()
+    assert con.execute("FROM engram_coverage('ple', 'variable')").fetchall() == want
+    assert variable.num_rows == len(q(ple, "FROM docs"))
+
+
+def test_what_no_corpus_is(ple: Any) -> None:
+    sql_refuses(ple, "FROM engram_coverage('ple', 'nothing')", "nothing")
+    sql_refuses(ple, "FROM engram_coverage('nope', 'docs')", "nope")
+    ple.connection.execute("CREATE TABLE texts AS SELECT 'a' AS tokens; CREATE TABLE other AS SELECT [1] AS x")
+    sql_refuses(ple, "FROM engram_coverage('ple', 'texts')", "token ids must be")
+    sql_refuses(ple, "FROM engram_coverage('ple', 'other')", "tokens")
+    ple.connection.execute("CREATE TABLE wild AS SELECT [600] AS tokens")
+    sql_refuses(ple, "FROM engram_head_load('ple', 'wild')", "token id 600")
+
+
+def test_the_v41_checkpoint(db: Any) -> None:
+    """Counts over row ids that the golden tests prove."""
+    db.register("v", GOLDEN / "ckpt_deepseek_v41")
+    corpus = np.random.default_rng(5).integers(4, 100, (20, 30)).tolist()
+    db.connection.execute("CREATE TABLE docs AS SELECT unnest(?::BIGINT[][]) AS tokens", [corpus])
+    for table in ("v_l1", "v_l3"):
+        rows = np.concatenate([db.table(table).rowids(tokens) for tokens in corpus])
+        load = q(db, f"SELECT head, lookups, rows_used FROM engram_head_load('{table}', 'docs')")
+        assert load == [(head, 600, len(set(rows[:, head].tolist()))) for head in range(rows.shape[1])]
+        assert q(db, f"SELECT unique_rows FROM engram_coverage('{table}', 'docs')") == [
+            (len(set(rows.ravel().tolist())),)
+        ]
+
+
+@pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="compares with the oldest DuckDB")
+def test_the_oldest_duckdb_says_the_same(ple: Any, corpus: list[list[int] | None]) -> None:
+    asked = [
+        "SELECT sum(lookups), sum(ngrams), sum(collisions) FROM engram_head_load('ple', 'docs')",
+        "SELECT count(*), sum(uses) FROM engram_collisions('ple', 'docs')",
+        "FROM engram_coverage('ple', 'docs')",
+        "FROM engram_reuse('ple', 'docs', 4)",
+        "SELECT count(*), sum(place * uses) FROM engram_hot_rows('ple', 'docs')",
+        "SELECT count(*), sum(uses) FROM engram_ngrams_of('ple', 7, 'docs')",
+        "SELECT count(*), sum(g.rowid) FROM docs, engram_ngrams('ple', docs.tokens) AS g",
+    ]
+    code = """
+import duckdb, sys
+con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+con.load_extension(sys.argv[1])
+con.execute(f"CALL engram_register('ple', '{sys.argv[2]}')")
+con.execute(f"CREATE TABLE docs AS SELECT unnest({sys.argv[3]}::BIGINT[][]) AS tokens")
+for sql in sys.argv[4:]:
+    print(con.execute(sql).fetchall())
+"""
+    literal = str(corpus).replace("None", "NULL")
+    said = run_oldest(code, str(extension_path()), str(GOLDEN / "ckpt_qwen4_exp_fp8"), literal, *asked)
+    assert said.splitlines() == [str(q(ple, sql)) for sql in asked]
