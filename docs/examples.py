@@ -28,7 +28,7 @@ _TOKENIZER = {
 }
 
 # A block of SQL and the table below it, if there is one.
-_BLOCK = re.compile(r"^```sql\n(?P<sql>.*?)^```\n(?P<table>\n(?:^\|.*\n)+)?", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```sql\n(?P<sql>.*?)^```\n(?P<table>\n(?:^\|[^\n]*\n)+)?", re.MULTILINE | re.DOTALL)
 
 
 @contextmanager
@@ -72,11 +72,11 @@ def output(database: engramsql.Database, sql: str) -> str:
 
 
 def refreshed(database: engramsql.Database, page: str) -> str:
-    """A page whose blocks of SQL are followed by what they give now; a statement without rows stands alone."""
+    """A page whose blocks of SQL are followed by what they give now; only queries show something."""
 
     def block(match: re.Match[str]) -> str:
         found = f"```sql\n{match['sql']}```\n"
-        if match["table"] is None:
+        if not match["sql"].startswith(("SELECT", "FROM", "WITH")):
             database.execute(match["sql"])
             return found
         return f"{found}\n{output(database, match['sql'])}"

@@ -283,8 +283,10 @@ def test_parameters_variables_and_prepared_statements(con):
     assert got == want
 
 
-def test_columns_of_numpy_and_arrow(con):
+def test_columns_of_numpy_and_arrow():
     import pyarrow as pa
+
+    con = connect_ple()
 
     # Found by their names.
     arrow_lists = pa.table({"l": pa.array([[3], None, [1, None, 2]], pa.list_(pa.uint64()))})

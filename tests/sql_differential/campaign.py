@@ -46,7 +46,14 @@ def form_of(seed: int) -> Case:
     return form(seed % len(FORMS), random.Random(seed))
 
 
-def run(world: World, seeds: Iterable[int], make: Callable[[int], Case] = case_of, *, stop_after: int = 10**9) -> Tally:
+def run(
+    world: World,
+    seeds: Iterable[int],
+    make: Callable[[int], Case] = case_of,
+    *,
+    stop_after: int = 10**9,
+    show: bool = False,
+) -> Tally:
     """Runs the cases of the seeds; every failure is made small."""
     tally = Tally()
     for seed in seeds:
@@ -55,6 +62,8 @@ def run(world: World, seeds: Iterable[int], make: Callable[[int], Case] = case_o
         tally.outcomes["error" if expected.error else "rows" if expected.rows else "no rows"] += 1
         if what:
             tally.failures.append(report(world, seed, made, what))
+            if show:
+                print(tally.failures[-1], flush=True)
             if len(tally.failures) >= stop_after:
                 break
     return tally
@@ -62,7 +71,14 @@ def run(world: World, seeds: Iterable[int], make: Callable[[int], Case] = case_o
 
 def report(world: World, seed: int, case: Case, what: str) -> str:
     """A failure as one reads it: the seed, the smallest statement, both answers."""
-    small = shrunk(case, lambda other: bool(difference(world, other)[0] == what))
+    _, expected, found = difference(world, case)
+    kind = (what, expected.error, found.error)
+
+    def fails(other: Case) -> bool:
+        what, expected, found = difference(world, other)
+        return (what, expected.error, found.error) == kind
+
+    small = shrunk(case, fails)
     what, expected, found = difference(world, small)
     sql, params = small.written()
     original, _ = case.written()
@@ -76,12 +92,12 @@ def report(world: World, seed: int, case: Case, what: str) -> str:
 def main(first: int, count: int) -> int:
     started = time.monotonic()
     with worlds() as world:
-        tallies = [run(world, range(first, first + count)), run(world, range(first, first + count // 10), form_of)]
-    failures = [failure for tally in tallies for failure in tally.failures]
-    print(*failures, sep="\n")
+        tallies = [run(world, range(first, first + count // 10), form_of, show=True)]
+        tallies += [run(world, range(first, first + count), show=True)]
     outcomes = dict(tallies[0].outcomes + tallies[1].outcomes)
-    print(f"{time.monotonic() - started:.0f} s: {outcomes}, {len(failures)} failed")
-    return min(len(failures), 1)
+    failed = sum(len(tally.failures) for tally in tallies)
+    print(f"{time.monotonic() - started:.0f} s: {outcomes}, {failed} failed")
+    return min(failed, 1)
 
 
 if __name__ == "__main__":

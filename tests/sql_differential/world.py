@@ -132,6 +132,7 @@ def worlds() -> Iterator[World]:
                 connection.register("copy", copy)
                 connection.execute(f"CREATE TABLE {identifier(inner)} AS FROM copy")
                 connection.unregister("copy")
+                connection.execute(f"CREATE VIEW {identifier('copy_of_' + name)} AS FROM {identifier(inner)}")
                 if inner != name:
                     connection.execute(f"CREATE VIEW {identifier(name)} AS FROM {identifier(inner)}")
             connection.execute((Path(__file__).parent / "judge.sql").read_text())

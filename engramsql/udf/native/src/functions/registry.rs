@@ -70,14 +70,14 @@ const ENTRIES: &[Entry] = &[
         name: "engram_row_stats",
         kind: "scalar",
         signature: "engram_row_stats(table, rowid) -> STRUCT(nans BIGINT, infs BIGINT, zeros BIGINT, min FLOAT, max FLOAT, sum DOUBLE, sum_squares DOUBLE, constant BOOLEAN, dead BOOLEAN, scale_min FLOAT, scale_max FLOAT)",
-        description: "What the values of one row are: how many are NaN, infinite, zero (of either sign); smallest, largest, sum and sum of squares of the finite ones (NULL if there are none); dead: all are zero; constant: all are equal, none NaN, and the row is not dead; the smallest and largest block scale that the row stores, decoded (NaN left out, the scale of the table left aside; NULL for formats that store none). NULL for a NULL id.",
+        description: "What the values of one row are. nans, infs, zeros: how many are NaN, infinite, zero (of either sign); min, max, sum, sum_squares: of the finite ones, NULL if there are none; dead: all are zero; constant: all are equal, none NaN, and the row is not dead; scale_min, scale_max: of the block scales that the row stores, decoded, NaN left out and the scale of the table left aside, NULL for formats that store none. NULL for a NULL id.",
         example: "SELECT sqrt(engram_row_stats('ple', 7).sum_squares) AS norm",
     },
     Entry {
         name: "engram_row_hash",
         kind: "scalar",
         signature: "engram_row_hash(table, rowid) -> HUGEINT",
-        description: "XXH3-128 of the stored bytes of one row, as a signed number, the same wherever the row is stored: rows with equal hashes are equal, but by a chance of 2^-128 a pair. NULL for a NULL id.",
+        description: "XXH3-128 of the stored bytes of one row, as a signed number. It is the same wherever the row is stored; rows with equal hashes are equal, but by a chance of 2^-128 a pair. NULL for a NULL id.",
         example: "SELECT count(*) - count(DISTINCT engram_row_hash('ple', rowid)) AS duplicates FROM ple",
     },
     Entry {
@@ -210,7 +210,7 @@ const ENTRIES: &[Entry] = &[
         name: "engram_profile",
         kind: "table",
         signature: "engram_profile(table) -> (head, ngram_order, rows, dead, constant, nan_values, inf_values, zero_values, min, max, mean, stddev, norm_min, norm_max, norm_mean, scale_min, scale_max, nan_rows, inf_rows)",
-        description: "What the rows of each head are, from one pass over the table; head NULL: the rows that no head reaches. dead rows have only values zero (of either sign), constant ones only equal values, none NaN, and are not dead. min, max, mean and stddev (population) are over the finite values, Euclidean norms over the rows whose values are all finite, scales as in engram_row_stats; NULL where there is nothing to tell of. In a database file an interrupt waits for the end.",
+        description: "What the rows of each head are, from one pass over the table. head NULL: the rows that no head reaches. dead rows have only values zero (of either sign), constant ones only equal values, none NaN, and are not dead. min, max, mean and stddev (population) are over the finite values, Euclidean norms over the rows whose values are all finite, scales as in engram_row_stats; NULL where there is nothing to tell of. In a database file an interrupt waits for the end.",
         example: "SELECT head, rows, dead, norm_mean FROM engram_profile('ple')",
     },
     Entry {
