@@ -9,8 +9,8 @@ from engramsql.planner.ids import Relation
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
-    from engramsql.planner.predicates import Place
     from engramsql.planner.source import Source
+    from engramsql.planner.values import Place
 
 __all__ = ["columns_of", "is_single_pass", "is_steady", "restrictable", "traced"]
 
