@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engramsql.planner.blocks import Block, Item, argument
+from engramsql.planner.blocks import Block, Item, argument, expands, is_comma
 from engramsql.planner.constraints import Scalar
 from engramsql.planner.ids import Relation
 from engramsql.planner.names import Expression
@@ -60,6 +60,8 @@ def joined(block: Block, item: Item, reader: Reader) -> dict[Place, Found]:
         allowed = index == item.index if item.kind in ("left", "anti") else index <= item.index
         if item.kind == "right":
             allowed = index < item.index
+        # What stands before a comma is not joined here, although conditions may use it.
+        allowed = allowed and block.items[index].group == item.group
         if not allowed:
             continue
         certain = index == item.index or (item.kind == "inner" and not nullable(block, index))
@@ -72,7 +74,7 @@ def joined(block: Block, item: Item, reader: Reader) -> dict[Place, Found]:
 
 
 def _using(block: Block, item: Item, name: str) -> dict[Place, Found]:
-    left = [other for other in block.visible() if other.index < item.index]
+    left = [other for other in block.visible() if other.index < item.index and other.group == item.group]
     merged = all(
         name in {folded(column.name) for column in other.join.args.get("using") or []}
         for other in left[1:]
@@ -413,6 +415,8 @@ def swap(block: Block, known: dict[Place, Found], rewriter: Rewriter) -> bool:
         return False
     if items[0].node.args.get("joins") or items[1].node.args.get("joins"):
         return False
+    if is_comma(join) and any(item.group == 1 for item in items[2:]):
+        return False
     first, last = _span(source, items[0])
     if source.word(first - 1) != "FROM":
         return False
@@ -436,19 +440,12 @@ def _fix_star(block: Block, first: int) -> bool:
     from sqlglot import exp
 
     source = block.source
-    stars = [
-        star
-        for column in block.select.expressions
-        for star in column.find_all(exp.Star)
-        if not isinstance(star.parent, (exp.Count, exp.Column))
-    ]
+    stars = [column for column in block.select.expressions if expands(column)]
     if not stars:
         return True
-    plain = all(star in block.select.expressions for star in stars)
-    plain = plain and not any(value for star in stars for value in star.args.values())
-    if len(stars) > 1 or not plain or source.kind(first - 2) != "STAR":
+    if len(stars) > 1 or not isinstance(stars[0], exp.Star) or any(stars[0].args.values()):
         return False
-    if source.word(first - 3) not in ("SELECT", ",", "DISTINCT", "ALL"):
+    if source.kind(first - 2) != "STAR" or source.word(first - 3) not in ("SELECT", ",", "DISTINCT", "ALL"):
         return False
     items = block.visible()
     if any(not item.written or (item.join is not None and item.join.args.get("using")) for item in items):
