@@ -233,3 +233,5 @@ SELECT count(*), count(p.rowid), max(p.head) FROM keys k, {t} p LEFT JOIN keys32
 SELECT count(*), count(a.rowid), count(b.rowid) FROM {t} a, {t} b RIGHT JOIN keys32 j ON a.rowid = b.rowid
 SELECT count(*) FROM {t} a, keys k SEMI JOIN {t} b ON b.rowid = a.rowid AND a.rowid = k.id
 SELECT count(*) FROM {t} a, keys k ANTI JOIN {t} b ON b.rowid = a.rowid
+SELECT count(*) FROM (SELECT unnest([5, 7])::BIGINT AS rowid) a, (SELECT rowid AS o) b JOIN keys k ON k.id <> a.rowid JOIN {t} p ON a.rowid = p.rowid
+SELECT count(*), max(p.head) FROM keys a, (SELECT a.id AS o) b JOIN keys32 k ON k.id <> a.id LEFT JOIN {t} p ON a.id = p.rowid
