@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import duckdb
+import program
 import pytest
 from planning import CHECKPOINT, Both, both, rows_read
 
@@ -265,3 +267,43 @@ def test_an_aborted_transaction_is_told_as_by_duckdb():
             db.execute("SELECT rowid FROM ple WHERE rowid = 5")
         db.execute("ROLLBACK")
         assert db.execute("SELECT rowid FROM ple WHERE rowid = 5").fetchall() == [(5,)]
+
+
+def test_scripts_of_the_command_line_are_planned():
+    script = """
+        CREATE TEMP TABLE keys AS SELECT i * 5 AS id FROM range(4) t(i);
+        SELECT rowid, head FROM ple WHERE rowid IN (5, 3) ORDER BY rowid;
+        SELECT k.id, p.head FROM ple p JOIN keys k ON p.rowid = k.id ORDER BY k.id;
+        EXPLAIN SELECT * FROM ple WHERE rowid = 5
+    """
+    done = program.run(CHECKPOINT, "-c", script, "--format", "jsonl")
+    assert done.stderr == ""
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[:6] == [
+        {"rowid": 3, "head": 0},
+        {"rowid": 5, "head": 0},
+        *({"id": i, "head": 0} for i in (0, 5, 10, 15)),
+    ]
+    assert lines[6] == {"explain_key": "engramsql", "explain_value": "ple: 1 row id by lookup, at most 160 bytes\n"}
+
+
+def test_what_explain_says(shared: Both):
+    said = {
+        "SELECT * FROM {t} WHERE rowid = 5": "1 row id by lookup, at most 160 bytes",
+        "SELECT * FROM {t} WHERE rowid IN (3, 4, 5)": "3 row ids by lookup, at most 480 bytes",
+        "SELECT * FROM {t} WHERE rowid BETWEEN 5 AND 1004": "row ids 5 to 1004 in order, at most 160000 bytes",
+        "SELECT * FROM {t} WHERE rowid > 1400": "row ids 1401 to 1407 in order, at most 1120 bytes",
+        "SELECT * FROM {t} ORDER BY rowid DESC LIMIT 2": "row ids 1406 to 1407 in order, at most 320 bytes",
+        "SELECT * FROM keys k JOIN {t} p ON p.rowid = k.id": "the row of k.id by lookup, one for each",
+        "SELECT * FROM {t} WHERE rowid IN (FROM range(3))": "row ids of the subquery by lookup, as many as it returns",
+        "SELECT * FROM {t} WHERE head = 4 LIMIT 3": "all rows (1408 x 160 bytes)",
+    }
+    for statement, expected in said.items():
+        assert shared.accesses(statement) == f"ple: {expected}\n"
+    relation = shared.db.sql("EXPLAIN SELECT * FROM ple WHERE rowid = ?", [5])
+    plain = shared.db.sql("EXPLAIN SELECT 1")
+    assert (relation.columns, relation.types) == (plain.columns, plain.types)
+    for words in ("EXPLAIN ANALYZE", "EXPLAIN (FORMAT json)", "explain analyze"):
+        found = shared.db.execute(f"{words} SELECT p.row, k.id FROM ple p, keys k WHERE p.rowid = k.id").fetchall()
+        assert found[0] == ("engramsql", "ple: the row of k.id by lookup, one for each\n")
+        assert len(found) == 2

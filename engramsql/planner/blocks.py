@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from engramsql.planner.names import Catalog, Scope
     from engramsql.planner.source import Source
 
-__all__ = ["Block", "Item", "argument", "block_of", "children"]
+__all__ = ["Block", "Item", "argument", "block_of", "children", "expands", "is_comma", "queries_below"]
 
 #: What a select may have for its FROM to be looked at; anything else is not understood.
 _BEFORE_WHERE = {"sample", "laterals", "pivots", "connect", "prewhere", "match", "hint", "into"}
@@ -34,6 +34,8 @@ class Item:
     #: Column names given with the alias, folded.
     renamed: tuple[str, ...]
     what: Any
+    #: Which part of FROM between commas it belongs to: joins bind tighter than commas.
+    group: int = 0
 
     def column(self, name: str) -> str | None:
         """The table's own name of a column of this reference."""
@@ -122,13 +124,32 @@ def _add(block: Block, node: exp.Expression, join: exp.Join | None, catalog: Cat
         what = node
     written = '"' + name.name.replace('"', '""') + '"' if isinstance(name, exp.Identifier) else ""
     alias_name = folded(name.name) if isinstance(name, exp.Identifier) else ""
-    block.items.append(Item(len(block.items), node, join, kind, alias_name, written, renamed, what))
+    group = block.items[-1].group if block.items else 0
+    if join is not None and is_comma(join):
+        group += 1
+    block.items.append(Item(len(block.items), node, join, kind, alias_name, written, renamed, what, group))
     if kind in ("other", "positional"):
         block.plain = False
     for inner in nested or []:
         # `a, lateral_of_a` is read as a join of `a` itself.
         if isinstance(inner, exp.Join):
             _add(block, inner.this, inner, catalog)
+
+
+def is_comma(join: exp.Join) -> bool:
+    """Whether a join is written as a comma."""
+    return not any(join.args.get(key) for key in ("on", "using", "method", "side", "kind"))
+
+
+def expands(node: Any) -> bool:
+    """Whether an expression of the select list stands for columns that it does not name."""
+    from sqlglot import exp
+
+    if node.find(exp.Columns) is not None:
+        return True
+    if any(isinstance(call.this, str) and call.this.lower() == "columns" for call in node.find_all(exp.Anonymous)):
+        return True
+    return any(not isinstance(star.parent, exp.Count) for star in node.find_all(exp.Star))
 
 
 def _is_query(node: exp.Subquery) -> bool:

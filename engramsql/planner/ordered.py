@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engramsql.planner.blocks import Block, Item, argument
+from engramsql.planner.blocks import Block, Item, argument, expands
 from engramsql.planner.constraints import Constraint, Range, Scalar
 from engramsql.planner.ids import Relation, by_set
 from engramsql.planner.predicates import Found, Reader, conjuncts
@@ -56,7 +56,7 @@ def _direction(block: Block, order: Any) -> bool | None:
         if isinstance(inner, exp.Star):
             if any(inner.args.get(key) for key in ("except_", "except", "replace", "rename")):
                 return None
-        elif list(column.find_all(exp.Star)):
+        elif expands(column):
             return None
     return not first.args.get("desc")
 

@@ -135,10 +135,16 @@ class Planner:
         from engramsql.planner.statements import NAME
 
         columns = self._connection.sql(text).columns
+        found = self._bound(planned, lists)
         for position in planned.unnamed:
-            planned.text = planned.text.replace(NAME.format(position), identifier(columns[position]))
-        found = self._connection.sql(unfold(planned.text[len(planned.explain) :], lists)).columns
-        return planned if found == columns else None
+            name = NAME.format(position)
+            if found.count(name) != 1 or len(found) != len(columns):
+                return None
+            planned.text = planned.text.replace(name, identifier(columns[found.index(name)]))
+        return planned if self._bound(planned, lists) == columns else None
+
+    def _bound(self, planned: Planned, lists: list[str]) -> list[str]:
+        return self._connection.sql(unfold(planned.text[len(planned.explain) :], lists)).columns
 
     # What names mean
 

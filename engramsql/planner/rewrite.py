@@ -5,32 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engramsql.planner import joins
+from engramsql.planner import joins, queries
 from engramsql.planner.blocks import Block, Item, argument, block_of, children, queries_below
-from engramsql.planner.constraints import Both, Constraint, Listed, Points, Range, Scalar
+from engramsql.planner.constraints import Constraint, Scalar
 from engramsql.planner.ids import Relation, by_key, by_set
 from engramsql.planner.names import Catalog, Expression, Scope, View
 from engramsql.planner.ordered import first_rows
-from engramsql.planner.predicates import Found, Place, Queried, Reader, conjuncts, merge
+from engramsql.planner.predicates import Found, Queried, Reader, conjuncts, merge
+from engramsql.planner.references import Pieces, around, expression_of, is_narrow, is_repeatable, put, same_names
 from engramsql.planner.shape import columns_of, is_steady, restrictable, traced
-from engramsql.planner.source import NotUnderstoodError, Source, parse
+from engramsql.planner.source import Source, ends_of_columns, parse
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
-    from sqlglot import exp
+    from engramsql.planner.values import Place
 
 __all__ = ["Access", "Rewriter"]
 
 #: What a reference to a derived table is asked for: folded column name to what is known of it.
 Demands = dict[str, Found]
 
-#: Text with spans of its source.
-Pieces = list[str | tuple[int, int]]
-
 # Views over views, and expressions over expressions, are looked through so deep.
 _DEPTH = 8
-# A closed range of more rows is worth less than a key of a join.
-_WIDE = 100_000
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,7 @@ class Rewriter:
         recursive = bool(with_.args.get("recursive"))
         shares, self.can_share = self.can_share, False
         for cte in with_.expressions:
-            expression = _expression(cte, source, scope, recursive)
+            expression = expression_of(cte, source, scope, recursive)
             if recursive:
                 scope = Scope(scope, {folded(expression.name): expression})
             if isinstance(cte.this, exp.Query):
@@ -191,7 +187,11 @@ class Rewriter:
             return False
         source = Source(expression.text)
         tree = parse(source)
-        return is_steady(source, self.catalog.steady) and _repeats(tree) and self._known_tables(tree, expression.scope)
+        return (
+            is_steady(source, self.catalog.steady)
+            and is_repeatable(tree)
+            and self._known_tables(tree, expression.scope)
+        )
 
     def _known_tables(self, tree: Any, scope: Scope) -> bool:
         """Whether all relations of a query are tables and views of the catalog, which no reading uses up."""
@@ -233,13 +233,13 @@ class Rewriter:
         from sqlglot import exp
 
         if not isinstance(node, exp.Alias) and self.naming != "free" and queries_below(node):
-            end = joins.end_of_query(block.source, node) if self.naming == "own" else None
-            if end is None:
+            ends = ends_of_columns(block.source) if self.naming == "own" else []
+            if len(ends) != len(block.select.expressions):
                 return
             before = self.gains
             self._expression(node, block)
             if self.gains > before:
-                self.unnamed.append((position, end))
+                self.unnamed.append((position, ends[position]))
             return
         self._expression(node, block)
 
@@ -251,7 +251,7 @@ class Rewriter:
         where = argument(block.select, "where")
         for predicate in conjuncts(where.this if where is not None else None):
             found = reader.read(predicate)
-            merge(found, joins.existence(block, predicate, self.lists))
+            merge(found, queries.existence(block, predicate, self.lists))
             for place, one in found.items():
                 certain = not joins.nullable(block, place[0])
                 for queried in one.queries:
@@ -278,12 +278,12 @@ class Rewriter:
             found = known.get((item.index, "rowid"), Found())
             self._table(block, item, item.what, found, swapped)
         elif isinstance(item.what, (View, Expression)):
-            looked = self._look_through(block, item, self._asked(block, item, known))
+            looked = self._look_through(block, item, self._asked(block, item, known, swapped))
             if isinstance(item.what, Expression) and not looked:
                 self.named.append(item.what)
         elif isinstance(item.what, exp.Subquery):
             naming, self.naming = self.naming, "inner"
-            self.query(item.what, block.source, block.scope, block, self._asked(block, item, known))
+            self.query(item.what, block.source, block.scope, block, self._asked(block, item, known, swapped))
             self.naming = naming
         else:
             for query in queries_below(item.node):
@@ -295,14 +295,14 @@ class Rewriter:
             chosen = first_rows(block, item, relation, found)
         self.accesses.append(Access(relation, chosen[1] if chosen is not None else None))
         if chosen is not None:
-            _replace(block, item, *chosen[0])
+            put(block, item, *chosen[0])
             self.gains += 1
 
     def _choose(
         self, block: Block, item: Item, relation: Relation, found: Found, swapped: bool
     ) -> tuple[Pieces, Constraint | Scalar | str] | None:
         """The derived table for a reference and by what it is restricted."""
-        if found.values is not None and _is_narrow(found.values, relation):
+        if found.values is not None and is_narrow(found.values, relation):
             ordered = first_rows(block, item, relation, found)
             if ordered is None and found.written is not None:
                 block.source.change(*found.written, "true")
@@ -311,13 +311,13 @@ class Rewriter:
             if joins.reaches(item, key, swapped) and joins.without_left(block, item, key):
                 return [by_key(relation, key.text)], key
         for queried in found.queries:
-            pieces = joins.ids_of_query(self, block, item, relation, queried)
+            pieces = queries.ids_of_query(self, block, item, relation, queried)
             if pieces is not None:
-                return _around(relation, pieces), "query"
+                return around(relation, pieces), "query"
         for key in found.keys:
-            pieces = joins.ids_of_later(self, block, item, relation, key)
+            pieces = queries.ids_of_later(self, block, item, relation, key)
             if pieces is not None:
-                return _around(relation, pieces), key
+                return around(relation, pieces), key
         ordered = first_rows(block, item, relation, found)
         if ordered is not None:
             return ordered
@@ -325,7 +325,7 @@ class Rewriter:
             return [by_set(relation, found.values)], found.values
         return None
 
-    def _asked(self, block: Block, item: Item, known: dict[Place, Found]) -> Demands:
+    def _asked(self, block: Block, item: Item, known: dict[Place, Found], swapped: bool) -> Demands:
         """What a derived table is asked for, in terms that hold inside of it."""
         asked: Demands = {}
         for (index, name), found in known.items():
@@ -334,7 +334,7 @@ class Rewriter:
             keys = [
                 Scalar(key.text, outer=True, aliases=key.aliases, fragile=key.fragile)
                 for key in found.keys
-                if joins.reaches(item, key, False) and not key.bare
+                if joins.reaches(item, key, swapped) and not key.bare
             ]
             if item.renamed:
                 if name not in item.renamed:
@@ -345,11 +345,11 @@ class Rewriter:
                 if own is None or names is None or names.count(own) != 1:
                     continue
                 name = own
-            queries = [queried for queried in found.queries if joins.can_share(self, block, queried)]
-            for queried in queries:
+            shareable = [queried for queried in found.queries if queries.can_share(self, block, queried)]
+            for queried in shareable:
                 queried.shareable = True
-            if found.values is not None or keys or queries:
-                asked[name] = Found(found.values, keys, queries)
+            if found.values is not None or keys or shareable:
+                asked[name] = Found(found.values, keys, shareable)
         return asked
 
     def _look_through(self, block: Block, item: Item, asked: Demands) -> bool:
@@ -364,12 +364,12 @@ class Rewriter:
         inner = Source(what.text)
         tree = parse(inner)
         home = what.scope if isinstance(what, Expression) else Scope()
-        if not _same_names(tree, home, block.scope):
+        if not same_names(tree, home, block.scope):
             return False
         if isinstance(what, Expression):
             # Read in one place only, it stays one reading wherever it is written.
             once = self.references.get(folded(what.name), 0) == 1
-            if not is_steady(inner, self.catalog.steady) or not _repeats(tree):
+            if not is_steady(inner, self.catalog.steady) or not is_repeatable(tree):
                 return False
             if not once and not self._known_tables(tree, what.scope):
                 return False
@@ -392,7 +392,7 @@ class Rewriter:
         if what.columns:
             columns = ", ".join('"' + column.replace('"', '""') + '"' for column in what.columns)
             text = f"(SELECT * FROM {text} AS _engram_v({columns}))"
-        _replace(block, item, text)
+        put(block, item, text)
         return True
 
     def _renamed(self, tree: Any, source: Source, scope: Scope, columns: tuple[str, ...], asked: Demands) -> Demands:
@@ -406,80 +406,3 @@ class Rewriter:
                 if own is not None and names.count(own) == 1:
                     inner[own] = asked[folded(column)]
         return inner
-
-
-def _is_narrow(values: Constraint, relation: Relation) -> bool:
-    if isinstance(values, (Points, Listed)):
-        return True
-    if isinstance(values, Range):
-        if values.low is None or values.high is None:
-            bound = values.low or values.high
-            if bound is None or bound.value is None:
-                return False
-        low = values.low.value if values.low is not None else 0
-        high = values.high.value if values.high is not None else relation.rows
-        return low is None or high is None or high - low <= _WIDE
-    return isinstance(values, Both) and all(_is_narrow(part, relation) for part in values.parts)
-
-
-def _expression(cte: Any, source: Source, scope: Scope, recursive: bool) -> Expression:
-    from sqlglot import exp
-
-    alias = cte.args.get("alias")
-    name = alias.this
-    columns = tuple(column.name for column in alias.columns)
-    plain = isinstance(cte.this, exp.Query) and not recursive and cte.args.get("materialized") is not True
-    text = ""
-    if plain:
-        index = source.index(name.meta["start"]) + 1
-        if source.kind(index) == "L_PAREN":
-            index = source.closing[index] + 1
-        words = []
-        while source.kind(index) not in ("L_PAREN", ""):
-            words.append(source.word(index))
-            index += 1
-        plain = words in (["AS"], ["AS", "NOT", "MATERIALIZED"])
-        if plain and index in source.closing:
-            text = source.text[source.end(index) : source.start(source.closing[index])]
-    return Expression(name.name, columns, text, scope, plain and bool(text))
-
-
-def _same_names(tree: exp.Expression, home: Scope, here: Scope) -> bool:
-    """Whether the names of relations in a text mean the same at another place."""
-    from sqlglot import exp
-
-    names = {folded(table.name) for table in tree.find_all(exp.Table)}
-    return all(home.find(name) is here.find(name) for name in names)
-
-
-def _repeats(tree: exp.Expression) -> bool:
-    """Whether a query returns the same when it is written twice."""
-    from sqlglot import exp
-
-    return tree.find(exp.Limit, exp.Fetch, exp.TableSample) is None
-
-
-def _around(relation: Relation, pieces: Pieces) -> Pieces:
-    before, after = relation.select("\0").split("\0")
-    return [before, *pieces, after]
-
-
-def _replace(block: Block, item: Item, *pieces: str | tuple[int, int]) -> None:
-    """Writes a derived table instead of the name of a relation, under the same alias."""
-    source = block.source
-    parts = [item.node.args.get(key) for key in ("catalog", "db", "this")]
-    names = [part for part in parts if part is not None]
-    first, last = source.index(names[0].meta["start"]), source.index(names[-1].meta["start"])
-    if last - first != 2 * (len(names) - 1):
-        raise NotUnderstoodError("a name of other tokens")
-    alias = item.node.args.get("alias")
-    if len(names) > 1 and alias is None and _is_qualified_by(block, len(names)):
-        raise NotUnderstoodError("columns qualified by a schema")
-    named = [f" AS {item.written}"] if alias is None or alias.this is None else []
-    source.change(source.start(first), source.end(last), *pieces, *named)
-
-
-def _is_qualified_by(block: Block, parts: int) -> bool:
-    from sqlglot import exp
-
-    return parts > 1 and any(column.args.get("db") for column in block.select.find_all(exp.Column))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engramsql.planner.blocks import Block, argument
+from engramsql.planner.blocks import Block, argument, expands
 from engramsql.planner.ids import Relation
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
-    from engramsql.planner.predicates import Place
     from engramsql.planner.source import Source
+    from engramsql.planner.values import Place
 
 __all__ = ["columns_of", "is_single_pass", "is_steady", "restrictable", "traced"]
 
@@ -29,7 +29,7 @@ def traced(block: Block, name: str) -> Place | None:
         elif isinstance(column, exp.Column):
             if folded(column.name) == name:
                 found.append(_place(block, column))
-        elif list(column.find_all(exp.Star)) and not isinstance(column, exp.Count):
+        elif expands(column):
             return None  # COLUMNS(*) and its like
     return found[0] if len(found) == 1 else None
 
@@ -83,7 +83,7 @@ def columns_of(query: Any, block: Block | None) -> list[str | None] | None:
             names += [*renamed, *items[0].what.columns[len(renamed) :]]
         elif isinstance(column, exp.Column):
             names.append(folded(column.name))
-        elif list(column.find_all(exp.Star)) and not isinstance(column, exp.Count):
+        elif expands(column):
             return None
         else:
             names.append(None)
@@ -135,7 +135,7 @@ def _is_group_key(block: Block, group: Any, place: Place) -> bool:
             position = int(key.this) - 1
             if not 0 <= position < len(block.select.expressions):
                 return False
-            if any(list(e.find_all(exp.Star)) for e in block.select.expressions[: position + 1]):
+            if any(expands(e) for e in block.select.expressions[: position + 1]):
                 continue
             column = block.select.expressions[position]
             column = column.this if isinstance(column, exp.Alias) else column

@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-__all__ = ["NotUnderstoodError", "Piece", "Source", "parse"]
+__all__ = ["NotUnderstoodError", "Piece", "Source", "ends_of_columns", "numbered", "parse"]
 
 #: Text, or a span of the source, which is written with its own changes.
 Piece = "str | tuple[int, int]"
 
 _OPENING = {"L_PAREN": "R_PAREN", "L_BRACKET": "R_BRACKET", "L_BRACE": "R_BRACE"}
+_AFTER_COLUMNS = {
+    "FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "WINDOW", "ORDER", "LIMIT", "OFFSET", "USING", ";",
+}  # fmt: skip
 _CLOSING = set(_OPENING.values())
 
 
@@ -109,6 +112,28 @@ class Source:
             position = to
         written.append(self.text[position:end])
         return "".join(written)
+
+
+def ends_of_columns(source: Source) -> list[int]:
+    """Where the expressions of the select list end in a statement that is one SELECT; empty if that is not clear."""
+    index, count = 0, len(source.kinds)
+    while source.word(index) != "SELECT":
+        index = source.closing.get(index, index) + 1
+        if index >= count:
+            return []
+    index += 1
+    if source.word(index) in ("ALL", "DISTINCT"):
+        index += 1
+        if source.word(index) == "ON":
+            index = source.closing.get(index + 1, index) + 1
+    ends: list[int] = []
+    while index < count and source.word(index) not in _AFTER_COLUMNS:
+        after = source.closing.get(index, index) + 1
+        if source.word(after) in _AFTER_COLUMNS or source.kind(after) in ("COMMA", ""):
+            ends.append(source.end(after - 1))
+            after += source.kind(after) == "COMMA"
+        index = after
+    return ends
 
 
 def _pairs(kinds: list[str]) -> dict[int, int]:

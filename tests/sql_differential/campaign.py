@@ -42,8 +42,10 @@ def case_of(seed: int) -> Case:
 
 
 def form_of(seed: int) -> Case:
-    """The case of a seed among the forms written by hand: all of them in turn."""
-    return form(seed % len(FORMS), random.Random(seed))
+    """The case of a seed among the forms written by hand: all of them in turn, by both methods in turn."""
+    made = form(seed % len(FORMS), random.Random(seed))
+    made.method = ("sql", "execute")[seed // len(FORMS) % 2]
+    return made
 
 
 def run(

@@ -221,3 +221,17 @@ SELECT w, engram_head('ple', w), engram_row('ple', w) IS NULL, engram_vector('pl
 SELECT f.ord, f.rowid, p.head FROM engram_fetch('ple', [5, 7, 5, NULL]) f JOIN {t} p ON p.rowid = f.rowid
 SELECT p.rowid, engram_row('ple', p.rowid) = p.row FROM ple p WHERE p.rowid IN (0, 5, 7)
 SELECT s.rowid, p.rowid FROM engram_scan('v41_l1') s JOIN {t} p ON p.rowid = s.rowid WHERE s.head = 1
+SELECT count(*) FROM {t} a, keysb k RIGHT JOIN keysn j ON a.rowid = 1
+SELECT count(*), count(k.id), count(j.id) FROM {t} a, keys32 k LEFT JOIN keys16 j ON a.rowid = j.id
+SELECT count(*), count(k.id), count(j.id) FROM {t} a, keys32 k RIGHT JOIN keys16 j ON a.rowid = j.id
+SELECT count(*), count(k.id), count(j.id) FROM {t} a, keys32 k FULL JOIN keys16 j ON a.rowid = j.id
+SELECT count(*), count(k.id), count(j.id) FROM {t} a, keys32 k JOIN keys16 j ON a.rowid = j.id
+SELECT count(*), count(p.rowid), max(p.head) FROM keys k, keys32 j RIGHT JOIN {t} p ON p.rowid = k.id
+SELECT count(*), count(p.rowid), max(p.head) FROM keys k, keys32 j LEFT JOIN {t} p ON p.rowid = k.id
+SELECT count(*), count(p.rowid), max(p.head) FROM keys k, {t} p RIGHT JOIN keys32 j ON p.rowid = k.id
+SELECT count(*), count(p.rowid), max(p.head) FROM keys k, {t} p LEFT JOIN keys32 j ON p.rowid = k.id
+SELECT count(*), count(a.rowid), count(b.rowid) FROM {t} a, {t} b RIGHT JOIN keys32 j ON a.rowid = b.rowid
+SELECT count(*) FROM {t} a, keys k SEMI JOIN {t} b ON b.rowid = a.rowid AND a.rowid = k.id
+SELECT count(*) FROM {t} a, keys k ANTI JOIN {t} b ON b.rowid = a.rowid
+SELECT count(*) FROM (SELECT unnest([5, 7])::BIGINT AS rowid) a, (SELECT rowid AS o) b JOIN keys k ON k.id <> a.rowid JOIN {t} p ON a.rowid = p.rowid
+SELECT count(*), max(p.head) FROM keys a, (SELECT a.id AS o) b JOIN keys32 k ON k.id <> a.id LEFT JOIN {t} p ON a.id = p.rowid

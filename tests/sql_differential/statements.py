@@ -62,5 +62,4 @@ def form(number: int, rng: random.Random) -> Case:
     for word, value in words.items():
         text = text.replace(word, value)
     *before, query = text.split(" ;; ")
-    method, judge = rng.choice(["sql", "execute"]), rng.choice(["tables", "views"])
-    return Case(Text([query]), before=tuple(before), after=_AFTER, method=method, judge=judge)
+    return Case(Text([query]), before=tuple(before), after=_AFTER, judge=rng.choice(["tables", "views"]))

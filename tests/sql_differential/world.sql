@@ -4,7 +4,7 @@ CREATE TABLE keys AS SELECT id, 'k' || row_number() OVER () AS tag, (row_number(
 CREATE TABLE keys32 AS SELECT * FROM (VALUES (3::INTEGER, 1), (4, 2), (2000000000, 0), (-3, 1), (NULL, 2), (111, 3)) v(id, w);
 CREATE TABLE keys16 AS SELECT id::SMALLINT AS id FROM (VALUES (1), (2), (2), (250), (30000), (-5), (NULL)) v(id);
 CREATE TABLE keysu AS SELECT id::UBIGINT AS id, w FROM (VALUES (4, 1), (9, 2), (18446744073709550000, 3), (1407, 4)) v(id, w);
-CREATE TABLE keysh AS SELECT id::HUGEINT AS id FROM (VALUES (6), (6), (1408), (10000000000000000000000000000000000000), (NULL)) v(id);
+CREATE TABLE keysh AS SELECT id::HUGEINT AS id FROM (VALUES (6), (6), (1408), (10000000000000000000000000000000000), (NULL)) v(id);
 CREATE TABLE keysd AS SELECT id::DOUBLE AS id, w FROM (VALUES (5, 1), (5.5, 2), ('nan', 3), ('-inf', 4), (-0.0, 5), (1e300, 6), (NULL, 7)) v(id, w);
 CREATE TABLE keyst AS SELECT * FROM (VALUES ('5', 1), ('7', 2), ('007', 3), (NULL, 4), ('99999', 5)) v(id, w);
 CREATE TABLE keysx AS SELECT * FROM (VALUES ('5', 1), ('seven', 2)) v(id, w);
