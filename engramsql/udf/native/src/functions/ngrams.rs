@@ -33,6 +33,7 @@ struct Hashed {
 
 impl Scalar for OfSequence {
     const NAME: &'static str = "_engram_ngrams";
+    const SPOKEN: &'static str = "engram_ngrams";
     type Bound = TableArgument;
     type Local = Local;
 
@@ -75,13 +76,16 @@ impl Scalar for OfSequence {
             let vocab = spec.vocab_size();
             local.tokens.clear();
             local.history.clear();
-            ids::append_tokens(ids::TOKENS, &tokens.elements, tokens.range(row), vocab, &mut local.tokens)?;
+            let told = |error| ids::in_list(error, &token_lists, &tokens.elements, row);
+            ids::append_tokens(ids::TOKENS, &tokens.elements, tokens.range(row), vocab, &mut local.tokens)
+                .map_err(told)?;
             if let Some(histories) = histories.as_ref().filter(|_| !history_lists.is_null(row)) {
                 let range = histories.range(row);
                 ids::append_tokens(ids::HISTORY, &histories.elements, range, vocab, &mut local.history)?;
             }
             let sequence = Sequence::new(&local.tokens).with_history(&local.history);
-            let (rowids, ngrams) = (spec.rowids(sequence)?, spec.ngrams(sequence)?);
+            let rowids = spec.rowids(sequence).map_err(|error| told(error.into()))?;
+            let ngrams = spec.ngrams(sequence)?;
             sequences.push(Hashed { row, heads: spec.heads(), rowids, ngrams });
         }
         write(&sequences, input.len(), output)
