@@ -27,8 +27,12 @@ _TOKENIZER = {
     "model": {"type": "WordLevel", "vocab": {"hello": 17, "world": 4, "[UNK]": 0}, "unk_token": "[UNK]"},
 }
 
-# A block of SQL and the table below it, if there is one.
-_BLOCK = re.compile(r"^```sql\n(?P<sql>.*?)^```\n(?P<table>\n(?:^\|[^\n]*\n)+)?", re.MULTILINE | re.DOTALL)
+# A block of SQL and the table below it, if there is one. Between the two a mark says that the values are those of one
+# machine or moment.
+_BLOCK = re.compile(
+    r"^```sql\n(?P<sql>.*?)^```\n(?P<mark>\n<!-- differs [^\n]*-->\n)?(?P<table>\n(?:^\|[^\n]*\n)+)?",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 @contextmanager
@@ -72,13 +76,21 @@ def output(database: engramsql.Database, sql: str) -> str:
 
 
 def refreshed(database: engramsql.Database, page: str) -> str:
-    """A page whose blocks of SQL are followed by what they give now; only queries show something."""
+    """A page whose blocks of SQL are followed by what they give now; only queries show something.
+
+    A marked table stays as it is while its columns are those of the query.
+    """
 
     def block(match: re.Match[str]) -> str:
         found = f"```sql\n{match['sql']}```\n"
         if not match["sql"].startswith(("SELECT", "FROM", "WITH")):
             database.execute(match["sql"])
             return found
-        return f"{found}\n{output(database, match['sql'])}"
+        shown = f"\n{output(database, match['sql'])}"
+        mark, before = match["mark"] or "", match["table"] or ""
+        # A table begins with an empty line and the names of its columns.
+        if mark and before.split("\n")[1:2] == shown.split("\n")[1:2]:
+            shown = before
+        return f"{found}{mark}{shown}"
 
     return _BLOCK.sub(block, page)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-_INSTEAD = (
-    "a table function of EngramSQL takes its list as a constant, a parameter or a variable; for lists in columns or "
-    "subqueries write FROM (SELECT unnest(ids) AS id FROM ...) with engram_row('table', id) or "
-    "engram_vector('table', id) instead, or engram_e_t('table', ids) for whole lists"
+import re
+
+_LISTS = re.compile(r"engram_(?:plan|prefetch|view_fetch)\b", re.IGNORECASE)
+_LIST = (
+    "engram_plan, engram_prefetch and engram_view_fetch take their list as a constant, a parameter or a variable: "
+    "SET VARIABLE ids = (SELECT list(id) FROM ...), then getvariable('ids') as the list"
+)
+_CONSTANT = (
+    "table functions of EngramSQL take the name of a table and the limits of a range as constants, parameters or "
+    "variables; for several tables write a query of each and UNION ALL. Lists of engram_fetch and engram_embeddings may "
+    "come from columns and subqueries"
 )
 # DuckDB's wording, up to 2.0; a message that no longer matches is passed on as it is.
 _PUZZLES = ("Table function cannot contain subqueries", "does not support lateral join column parameters")
 
 
 def hinted(query: object, error: Exception) -> Exception:
-    """The error itself, or one of its class whose text also says how to pass a list to our table functions."""
+    """The error itself, or one of its class whose text also says what our table functions take, and what to write."""
     text = str(error)
     if "engram_" in str(query) and any(puzzle in text for puzzle in _PUZZLES):
-        return type(error)(f"{text.rstrip()}\n\n{_INSTEAD}")
+        return type(error)(f"{text.rstrip()}\n\n{_LIST if _LISTS.search(str(query)) else _CONSTANT}")
     return error
 
 

@@ -50,7 +50,7 @@ def _profile_table(heads: list[HeadProfile]) -> pa.Table:
 
     columns = {
         **dict.fromkeys(("head", "ngram_order"), pa.int32()),
-        **dict.fromkeys(("rows", "dead", "constant", "nan_values", "inf_values", "zero_values"), pa.int64()),
+        **dict.fromkeys(("rows", "dead", "constant", "nans", "infs", "zeros"), pa.int64()),
         **dict.fromkeys(("min", "max"), pa.float32()),
         **dict.fromkeys(("mean", "stddev", "norm_min", "norm_max", "norm_mean"), pa.float64()),
         **dict.fromkeys(("scale_min", "scale_max"), pa.float32()),

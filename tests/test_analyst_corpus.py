@@ -69,7 +69,7 @@ def test_heads_that_a_corpus_does_not_use(ple: Any) -> None:
     assert [line[3:] for line in lines] == [(0, 0, 0, 0.0, 0.0, 0, 0, 0)] * len(SIZES)
     assert q(ple, "FROM engram_coverage('ple', 'none')") == [(0, 0, 0, sum(SIZES), 0.0)]
     assert q(ple, "FROM engram_collisions('ple', 'none')") == []
-    assert q(ple, "SELECT batches, lookups, unique_rows, batch_rows, top_100 FROM engram_reuse('ple', 'none', 4)") == [
+    assert q(ple, "SELECT batches, lookups, rows_used, batch_rows_mean, top_100_share FROM engram_reuse('ple', 'none', 4)") == [
         (0, 0, 0, None, None)
     ]
 
@@ -86,11 +86,11 @@ def test_collisions_and_the_ngrams_behind_them(ple: Any, corpus: list[list[int] 
     assert q(ple, "FROM engram_collisions('ple', 'docs') ORDER BY rowid") == want
     for rowid, *_ in want[:5]:
         uses = sorted(rows[rowid].items(), key=lambda item: (-item[1], item[0]))
-        lines = q(ple, "FROM engram_ngrams_of('ple', ?, 'docs')", rowid)
+        lines = q(ple, "FROM engram_row_ngrams('ple', 'docs', ?)", rowid)
         total = rows[rowid].total()
         assert lines == [(list(ngram), count, pytest.approx(count / total)) for ngram, count in uses]
     # Padding, which no n-gram reaches.
-    assert q(ple, "FROM engram_ngrams_of('ple', ?, 'docs')", sum(SIZES)) == []
+    assert q(ple, "FROM engram_row_ngrams('ple', 'docs', ?)", sum(SIZES)) == []
 
 
 def test_coverage(ple: Any, corpus: list[list[int] | None]) -> None:
@@ -121,8 +121,43 @@ def test_reuse(ple: Any, corpus: list[list[int] | None], batch: int) -> None:
 
 
 def test_a_batch_has_tokens(ple: Any) -> None:
-    for batch in (0, -1):
-        sql_refuses(ple, f"FROM engram_reuse('ple', 'docs', {batch})", "a batch has at least one token")
+    ple.connection.execute("CREATE TABLE none (tokens BIGINT[])")
+    rule = "engram_reuse: batch must be an integer of 1 or more, got "
+    for corpus in ("docs", "none"):
+        for batch, shown in [
+            ("0", "0"),
+            ("-1", "-1"),
+            ("2.5", "DECIMAL(2,1) 2.5"),
+            ("1.0::DOUBLE", "DOUBLE 1.0"),
+            ("'2'", "VARCHAR 2"),
+            ("NULL", "NULL"),
+            ("1::HUGEINT << 100", str(1 << 100)),
+            ("(SELECT 0)", "0"),
+        ]:
+            sql_refuses(ple, f"FROM engram_reuse('ple', '{corpus}', {batch})", rule + shown)
+    whole = q(ple, "FROM engram_reuse('ple', 'docs', 3)")
+    for batch in ("3::UTINYINT", "3::HUGEINT", "(SELECT 3)"):
+        assert q(ple, f"FROM engram_reuse('ple', 'docs', {batch})") == whole
+
+
+def test_a_row_id_is_one_of_the_table(ple: Any) -> None:
+    """An empty answer would say that no n-gram leads to the row."""
+    ple.connection.execute("CREATE TABLE none (tokens BIGINT[])")
+    rows = "table 'ple' has 1408 rows"
+    for corpus in ("docs", "none"):
+        for rowid, *fragments in [
+            ("3.4", "engram_row_ngrams: a row id must be an integer, got DECIMAL(2,1) 3.4", rows),
+            ("'3'", "a row id must be an integer, got VARCHAR 3", rows),
+            ("-1", "row id -1 is out of range", rows),
+            ("1408", "row id 1408 is out of range", rows),
+            ("1::HUGEINT << 100", "is out of range", rows),
+        ]:
+            sql_refuses(ple, f"FROM engram_row_ngrams('ple', '{corpus}', {rowid})", *fragments)
+        assert q(ple, f"FROM engram_row_ngrams('ple', '{corpus}', NULL)") == []
+    want = q(ple, "FROM engram_row_ngrams('ple', 'docs', 55)")
+    assert want
+    for rowid in ("rowid := 55", "55::UTINYINT", "(SELECT 55)"):
+        assert q(ple, f"FROM engram_row_ngrams('ple', 'docs', {rowid})") == want
 
 
 def test_hot_rows(ple: Any, corpus: list[list[int] | None]) -> None:
@@ -162,6 +197,15 @@ def test_what_no_corpus_is(ple: Any) -> None:
     sql_refuses(ple, "FROM engram_coverage('ple', 'other')", "tokens")
     ple.connection.execute("CREATE TABLE wild AS SELECT [600] AS tokens")
     sql_refuses(ple, "FROM engram_head_load('ple', 'wild')", "token id 600")
+    # Which of many sequences it is.
+    ple.connection.execute("INSERT INTO wild VALUES ([1]), ([7, 8, NULL, 1, 2, 3, 4, 5, 6, 9])")
+    for name in ("head_load", "collisions", "coverage", "hot_rows"):
+        ple.connection.execute("CREATE OR REPLACE TABLE some AS FROM wild LIMIT 2")
+        said = "token id 600 at position 0 is outside the vocabulary (0 to 511), in the list [600]"
+        sql_refuses(ple, f"FROM engram_{name}('ple', 'some')", said)
+        ple.connection.execute("CREATE OR REPLACE TABLE some AS FROM wild OFFSET 1")
+        said = "token id at position 2 is NULL, in the list [7, 8, NULL, 1, 2, 3, 4, 5, ...]"
+        sql_refuses(ple, f"FROM engram_{name}('ple', 'some')", said)
 
 
 def test_the_v41_checkpoint(db: Any) -> None:
@@ -173,7 +217,7 @@ def test_the_v41_checkpoint(db: Any) -> None:
         rows = np.concatenate([db.table(table).rowids(tokens) for tokens in corpus])
         load = q(db, f"SELECT head, lookups, rows_used FROM engram_head_load('{table}', 'docs')")
         assert load == [(head, 600, len(set(rows[:, head].tolist()))) for head in range(rows.shape[1])]
-        assert q(db, f"SELECT unique_rows FROM engram_coverage('{table}', 'docs')") == [
+        assert q(db, f"SELECT rows_used FROM engram_coverage('{table}', 'docs')") == [
             (len(set(rows.ravel().tolist())),)
         ]
 
@@ -182,11 +226,11 @@ def test_the_v41_checkpoint(db: Any) -> None:
 def test_the_oldest_duckdb_says_the_same(ple: Any, corpus: list[list[int] | None]) -> None:
     asked = [
         "SELECT sum(lookups), sum(ngrams), sum(collisions) FROM engram_head_load('ple', 'docs')",
-        "SELECT count(*), sum(uses) FROM engram_collisions('ple', 'docs')",
+        "SELECT count(*), sum(lookups) FROM engram_collisions('ple', 'docs')",
         "FROM engram_coverage('ple', 'docs')",
         "FROM engram_reuse('ple', 'docs', 4)",
-        "SELECT count(*), sum(place * uses) FROM engram_hot_rows('ple', 'docs')",
-        "SELECT count(*), sum(uses) FROM engram_ngrams_of('ple', 7, 'docs')",
+        "SELECT count(*), sum(place * lookups) FROM engram_hot_rows('ple', 'docs')",
+        "SELECT count(*), sum(lookups) FROM engram_row_ngrams('ple', 'docs', 7)",
         "SELECT count(*), sum(g.rowid) FROM docs, engram_ngrams('ple', docs.tokens) AS g",
     ]
     code = """

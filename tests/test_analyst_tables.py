@@ -60,7 +60,7 @@ def measured(con: Any) -> dict[str, Any]:
     with np.errstate(all="ignore"):
         cosine = (x * y).sum(axis=1) / (norm_a * norm_b)
         return {
-            "heads": a.heads, "differ": (x != y).any(axis=1), "l2": np.linalg.norm(x - y, axis=1), "cosine": cosine,
+            "heads": a.heads, "changed": (x != y).any(axis=1), "l2": np.linalg.norm(x - y, axis=1), "cosine": cosine,
             "max_abs": np.abs(x - y).max(axis=1), "norm_a": norm_a, "norm_b": norm_b,
             "relative": np.linalg.norm(x - y, axis=1) / norm_a,
         }  # fmt: skip
@@ -75,7 +75,7 @@ def test_distance(both: Any) -> None:
     m = measured(both)
     want = [
         (
-            head, rows.sum(), m["differ"][rows].sum(), pytest.approx(m["l2"][rows].mean()),
+            head, rows.sum(), m["changed"][rows].sum(), 0, pytest.approx(m["l2"][rows].mean()),
             pytest.approx(m["l2"][rows].max()), pytest.approx(np.nanmean(m["cosine"][rows])),
             pytest.approx(m["max_abs"][rows].max(), rel=1e-6),
         )
@@ -87,11 +87,11 @@ def test_distance(both: Any) -> None:
 
 def test_a_table_is_no_distance_from_itself(both: Any) -> None:
     lines = q(both, "FROM engram_distance('a', 'a')")
-    assert {line[2:5] + line[6:] for line in lines} == {(0, 0.0, 0.0, 0.0)}
-    assert all(line[5] == pytest.approx(1) for line in lines)
+    assert {line[2:6] + line[7:] for line in lines} == {(0, 0, 0.0, 0.0, 0.0)}
+    assert all(line[6] == pytest.approx(1) for line in lines)
     assert q(both, "FROM engram_changed_rows('a', 'a')") == []
     assert {line[2:] for line in q(both, "FROM engram_drift('a', 'a')")} == {
-        (0, 0.0, None, None, None, None, None, 0, 0)
+        (0, 0.0, 0, None, None, None, None, None, 0, 0)
     }
 
 
@@ -101,7 +101,7 @@ def test_changed_rows(both: Any, reversed_: bool) -> None:
     if reversed_:
         m["norm_a"], m["norm_b"] = m["norm_b"], m["norm_a"]
     want = []
-    for rowid in np.flatnonzero(m["differ"]).tolist():
+    for rowid in np.flatnonzero(m["changed"]).tolist():
         head = m["heads"][rowid]
         norm_a, norm_b = m["norm_a"][rowid], m["norm_b"][rowid]
         want.append(
@@ -121,26 +121,57 @@ def test_drift(both: Any) -> None:
     lines = q(both, "FROM engram_drift('a', 'b')")
     assert [line[0] for line in lines] == [head for head, _ in groups(m["heads"])]
     for line, (_, rows) in zip(lines, groups(m["heads"]), strict=True):
-        changed = rows & m["differ"]
+        changed = rows & m["changed"]
         relative = m["relative"][changed]
-        assert line[1:4] == (rows.sum(), changed.sum(), pytest.approx(changed.sum() / rows.sum()))
+        assert line[1:5] == (rows.sum(), changed.sum(), pytest.approx(changed.sum() / rows.sum()), 0)
         if not changed.any():
-            assert line[4:9] == (None,) * 5
+            assert line[5:10] == (None,) * 5
             continue
         # Approximate: between the neighbours of the place that an exact quantile has.
         ordered = np.sort(relative)
-        for found, share in zip(line[4:7], (0.5, 0.9, 0.99), strict=True):
+        for found, share in zip(line[5:8], (0.5, 0.9, 0.99), strict=True):
             place = share * (len(ordered) - 1)
             low, high = ordered[max(0, math.floor(place) - 1)], ordered[min(len(ordered) - 1, math.ceil(place) + 1)]
             assert low * 0.999 <= found <= high * 1.001
-        assert line[7] == pytest.approx(relative.max())
-        assert line[8] == pytest.approx(np.nanmin(m["cosine"][changed]))
-        assert line[9:] == (
+        assert line[8] == pytest.approx(relative.max())
+        assert line[9] == pytest.approx(np.nanmin(m["cosine"][changed]))
+        assert line[10:] == (
             ((m["norm_a"] == 0) & (m["norm_b"] != 0) & rows).sum(),
             ((m["norm_a"] != 0) & (m["norm_b"] == 0) & rows).sum(),
         )
-    assert sum(line[10] for line in lines) == 1
-    assert sum(line[9] for line in q(both, "FROM engram_drift('b', 'a')")) == 1
+    assert sum(line[11] for line in lines) == 1
+    assert sum(line[10] for line in q(both, "FROM engram_drift('b', 'a')")) == 1
+
+
+def test_values_that_are_not_finite(tmp_path: Path) -> None:
+    """They are no distance from themselves, and where they are from others the row is counted and left out."""
+    nan, inf = math.nan, math.inf
+    a = [[1.0, 0.0], [nan, 1.0], [2.0, 2.0], [nan, 3.0], [inf, 4.0], [5.0, inf], [0.0, 0.0], [3.0, 4.0], [-inf, 0.0]]
+    b = [[1.0, 0.0], [7.0, 1.0], [2.0, nan], [nan, 3.0], [inf, 6.0], [5.0, 1.0], [nan, 0.0], [3.0, 0.0], [inf, 0.0]]
+    con = connect()
+    for name, rows in (("a", a), ("b", b)):
+        of = f"SELECT unnest({rows}::FLOAT[][]) AS embedding".replace("nan", "'nan'").replace("inf", "'inf'")
+        of = of.replace("-'inf'", "'-inf'")
+        con.execute(f"COPY ({of}) TO '{tmp_path / name}' (FORMAT engram, VALUE_FORMAT f32)")
+        con.execute(f"CALL engram_register('{name}', '{tmp_path / name}')")
+        assert q(con, f"SELECT * EXCLUDE (head, cosine_mean) FROM engram_distance('{name}', '{name}')") == [
+            (9, 0, 0, 0.0, 0.0, 0.0)
+        ]
+        assert q(con, f"FROM engram_changed_rows('{name}', '{name}')") == []
+    for pair in ("'a', 'b'", "'b', 'a'"):
+        # Rows 4 and 7 differ by a finite distance, 2 and 4; rows 1, 2, 5, 6 and 8 by none.
+        assert q(con, f"SELECT * EXCLUDE (head, cosine_mean) FROM engram_distance({pair})") == [
+            (9, 7, 5, pytest.approx((2 + 4) / 4), 4.0, 4.0)
+        ]
+        lines = q(con, f"SELECT rowid, l2, relative, cosine FROM engram_changed_rows({pair}) ORDER BY rowid")
+        assert [rowid for rowid, *_ in lines] == [1, 2, 4, 5, 6, 7, 8]
+        assert [rowid for rowid, l2, *_ in lines if not math.isfinite(l2)] == [1, 2, 5, 6, 8]
+        norm = 5 if pair == "'a', 'b'" else 3
+        assert [line[1:] for line in lines if line[0] in (4, 7)] == [(2, None, None), (4, 4 / norm, pytest.approx(0.6))]
+        assert all(relative is None for rowid, _, relative, _ in lines if rowid != 7)
+        assert q(con, f"SELECT rows, changed, not_finite, relative_max, cosine_min, born, died FROM engram_drift({pair})") == [
+            (9, 7, 5, 4 / norm, pytest.approx(0.6), 0, 0)
+        ]
 
 
 def test_formats_may_differ(tmp_path: Path) -> None:
@@ -150,7 +181,7 @@ def test_formats_may_differ(tmp_path: Path) -> None:
     rows = "SELECT embedding FROM engram_scan('a') ORDER BY rowid"
     con.execute(f"COPY ({rows}) TO '{tmp_path / 'f'}' (FORMAT engram, VALUE_FORMAT f32)")
     con.execute(f"CALL engram_register('f', '{tmp_path / 'f'}')")
-    assert q(con, "SELECT sum(rows), sum(differ), max(max_abs) FROM engram_distance('a', 'f')") == [(1408, 0, 0.0)]
+    assert q(con, "SELECT sum(rows), sum(changed), max(max_abs) FROM engram_distance('a', 'f')") == [(1408, 0, 0.0)]
     # b has no spec: heads are those of a.
     assert len(q(con, "FROM engram_distance('a', 'f')")) == 17
 
@@ -193,7 +224,7 @@ def test_a_head_size_that_is_not_prime() -> None:
 
 def test_the_oldest_duckdb_says_the_same(both: Any, tmp_path: Path) -> None:
     asked = [
-        "SELECT head, rows, differ, l2_max, max_abs FROM engram_distance('a', 'b')",
+        "SELECT head, rows, changed, l2_max, max_abs FROM engram_distance('a', 'b')",
         "FROM engram_changed_rows('a', 'b') ORDER BY rowid",
         "SELECT head, rows, changed, relative_max, born, died FROM engram_drift('a', 'b')",
         "FROM engram_head_primes('a')",

@@ -685,7 +685,7 @@ def test_inspection_finds_what_was_planted_and_measures_it(
     assert answers["engram_row_norms"][0] == "10000"
     assert answers["engram_dead_rows"] == ["100"]
     assert answers["engram_constant_rows"][0] == "100"
-    assert answers["engram_nan_rows"] == ["100", "100"]
+    assert answers["engram_nonfinite_rows"] == ["100", "100"]
     # All dead rows but the first, all constant rows but the first, and one of each pair.
     assert answers["engram_duplicate_rows"] == ["248"]
     assert answers["engram_scale_ranges"] == ["10000", "None"]

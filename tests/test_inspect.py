@@ -125,9 +125,9 @@ def check_profile(line: dict[str, Any], values: NDArray[np.float32], scales: NDA
         "rows": len(values),
         "dead": dead.sum(),
         "constant": constant.sum(),
-        "nan_values": nan.sum(),
-        "inf_values": inf.sum(),
-        "zero_values": zero.sum(),
+        "nans": nan.sum(),
+        "infs": inf.sum(),
+        "zeros": zero.sum(),
         "nan_rows": nan.any(axis=1).sum(),
         "inf_rows": inf.any(axis=1).sum(),
     }
@@ -243,6 +243,9 @@ def check_rows(con: duckdb.DuckDBPyConnection, table: str, data: Decoded) -> Non
         some = len(finite) > 0
         assert close(stats["sum"], math.fsum(finite) if some else None, float(np.abs(finite).sum()))
         assert close(stats["sum_squares"], math.fsum(finite * finite) if some else None)
+        mean = math.fsum(finite) / len(finite) if some else None
+        assert close(stats["mean"], mean, float(np.abs(finite).max()) if some else 0.0)
+        assert close(stats["stddev"], math.sqrt(math.fsum((finite - mean) ** 2) / len(finite)) if some else None)
     assert len(set(hashes.values())) == len(hashes)
     ids = [7, 7, None, 0, len(data.rows) - 1, 3]
     chosen = q(
@@ -491,6 +494,7 @@ def test_types_and_a_file_database(tmp_path: Path) -> None:
     )
     fields = [
         *("nans BIGINT", "infs BIGINT", "zeros BIGINT", "min FLOAT", "max FLOAT", "sum DOUBLE", "sum_squares DOUBLE"),
+        *("mean DOUBLE", "stddev DOUBLE"),
         *("constant BOOLEAN", "dead BOOLEAN", "scale_min FLOAT", "scale_max FLOAT"),
     ]
     assert (stats, hash_) == (f"STRUCT({', '.join(fields)})", "HUGEINT")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 from planning import MANY, ROWS, Both, both, rows_read
 
@@ -379,6 +380,13 @@ UNRESTRICTED = [
 
 @pytest.mark.parametrize("statement", UNRESTRICTED)
 def test_what_restricts_nothing_loses_nothing(shared: Both, statement: str):
+    try:
+        shared.expected(statement).fetchall()
+    except duckdb.NotImplementedException:
+        # Joins on columns from before a comma came with DuckDB 2.0.
+        with pytest.raises(duckdb.NotImplementedException):
+            shared.planned(statement).fetchall()
+        return
     shared.check(statement, read=MANY)
 
 

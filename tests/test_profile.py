@@ -88,9 +88,6 @@ def test_an_exception_of_progress_ends_it(endless: Path) -> None:
         with pytest.raises(EnoughError) as raised:
             db.profile("t", progress=enough)
         assert raised.value.args == ("profile", db.table("t").bytes)
-        # Readers that wait for a disk are kept; what belonged to the call is not.
-        names = [Path(f"/proc/self/task/{task}/comm").read_text() for task in os.listdir("/proc/self/task")]
-        assert not [name for name in names if name.startswith(("engramsql-look", "engramsql-work"))], names
 
 
 def test_the_command_line(database: Path) -> None:

@@ -13,16 +13,20 @@ CREATE OR REPLACE MACRO main.engram_ngrams("table", tokens, history := NULL) AS 
 SELECT _g.n.token AS token, _g.n.head AS head, _g.n.rowid AS rowid, _g.n.ngram AS ngram
 FROM (SELECT unnest(_engram_ngrams("table", tokens, history)) AS n) AS _g;
 
--- engram_ngrams_of(table, rowid, corpus) -> (ngram, uses, share)
+-- engram_row_ngrams(table, corpus, rowid) -> (ngram, lookups, share)
 --
--- The n-grams of a corpus behind one row id, the most frequent first: uses is how often one occurs, share its part of all
--- uses of the row. More than one line is a collision. corpus: the name of a table, view, CTE or file with a column tokens
--- BIGINT[], a sequence per line.
+-- The n-grams of a corpus behind one row id, the most frequent first: lookups is how often one occurs, share its part of
+-- all lookups of the row. More than one line is a collision; none: the corpus does not ask for the row. corpus: the name of
+-- a table, view, CTE or file with a column tokens BIGINT[], a sequence per line.
 --
--- Example: SELECT ngram, uses, share FROM engram_ngrams_of('ple', 1264, 'docs')
-CREATE OR REPLACE MACRO main.engram_ngrams_of("table", row_id, corpus) AS TABLE
-SELECT _g.n.ngram AS ngram, count(*) AS uses, count(*) / sum(count(*)) OVER () AS share
-FROM (SELECT unnest(_engram_ngrams("table", _c.tokens, NULL)) AS n FROM query_table(corpus) AS _c) AS _g
-WHERE _g.n.rowid = row_id
+-- Example: SELECT ngram, lookups, share FROM engram_row_ngrams('ple', 'docs', 1264)
+CREATE OR REPLACE MACRO main.engram_row_ngrams("table", corpus, rowid) AS TABLE
+WITH _engram_wanted AS MATERIALIZED (
+    SELECT _engram_row_id("table", rowid) AS wanted
+)
+SELECT _g.n.ngram AS ngram, count(*) AS lookups, count(*) / sum(count(*)) OVER () AS share
+FROM (SELECT unnest(_engram_ngrams("table", _c.tokens, NULL)) AS n FROM query_table(corpus) AS _c) AS _g,
+    _engram_wanted AS _w
+WHERE _g.n."rowid" = _w.wanted
 GROUP BY _g.n.ngram
-ORDER BY uses DESC, ngram;
+ORDER BY lookups DESC, ngram;

@@ -1,26 +1,20 @@
 -- Rows: what the rows of one table hold. Each of these reads the whole table.
 
--- engram_row_norms(table) -> (rowid, head, norm, mean, stddev, min, max, zeros, not_finite)
+-- engram_row_norms(table) -> (rowid, head, norm, mean, stddev, min, max, zeros, nans, infs)
 --
--- One line per row, in no order, over the values of the row that are finite (NULL where none is): Euclidean norm, mean,
--- population standard deviation, smallest and largest value. zeros: values that are zero; not_finite: values that are NaN
--- or infinite. head is NULL where no head reaches.
+-- One line per row, in no order: Euclidean norm, mean and population standard deviation, NULL where the row holds a NaN or
+-- an infinite value; smallest and largest finite value, NULL where none is finite. zeros, nans, infs: values that are zero,
+-- NaN, infinite. head is NULL where no head reaches.
 --
 -- Example: SELECT * FROM engram_row_norms('ple') ORDER BY norm DESC LIMIT 3
 CREATE OR REPLACE MACRO main.engram_row_norms("table") AS TABLE
-WITH _engram_stats AS (
-    SELECT _i.rowid AS id, _i.head AS head, engram_row_stats("table", _i.rowid) AS s,
-        len(engram_vector("table", 0)) AS dim
-    FROM _engram_ids("table") AS _i
-), _engram_counts AS (
-    SELECT id, head, s, nullif(dim - s.nans - s.infs, 0) AS count FROM _engram_stats
-)
-SELECT id AS rowid, head, sqrt(s.sum_squares) AS norm, s.sum / count AS mean,
-    -- A difference of rounded numbers may be a little below zero.
-    CASE WHEN count > 0 THEN sqrt(greatest(s.sum_squares / count - pow(s.sum / count, 2), 0)) END AS stddev,
-    s.min AS min, s.max AS max,
-    s.zeros AS zeros, s.nans + s.infs AS not_finite
-FROM _engram_counts;
+SELECT _r.rowid AS rowid, _r.head AS head,
+    CASE WHEN _r.s.nans + _r.s.infs = 0 THEN sqrt(_r.s.sum_squares) END AS norm,
+    CASE WHEN _r.s.nans + _r.s.infs = 0 THEN _r.s.mean END AS mean,
+    CASE WHEN _r.s.nans + _r.s.infs = 0 THEN _r.s.stddev END AS stddev,
+    _r.s.min AS min, _r.s.max AS max, _r.s.zeros AS zeros, _r.s.nans AS nans, _r.s.infs AS infs
+FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
+    FROM _engram_ids("table") AS _i) AS _r;
 
 -- engram_dead_rows(table) -> (rowid, head)
 --
@@ -44,12 +38,12 @@ FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.ro
     FROM _engram_ids("table") AS _i) AS _r
 WHERE _r.s.constant;
 
--- engram_nan_rows(table) -> (rowid, head, nans, infs)
+-- engram_nonfinite_rows(table) -> (rowid, head, nans, infs)
 --
 -- The rows that hold a NaN or an infinite value, and how many of each, in no order.
 --
--- Example: SELECT count(*) AS found, sum(nans) AS nans FROM engram_nan_rows('ple')
-CREATE OR REPLACE MACRO main.engram_nan_rows("table") AS TABLE
+-- Example: SELECT count(*) AS found, sum(nans) AS nans FROM engram_nonfinite_rows('ple')
+CREATE OR REPLACE MACRO main.engram_nonfinite_rows("table") AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head, _r.s.nans AS nans, _r.s.infs AS infs
 FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
     FROM _engram_ids("table") AS _i) AS _r
@@ -58,8 +52,9 @@ WHERE _r.s.nans > 0 OR _r.s.infs > 0;
 -- engram_duplicate_rows(table) -> (first_rowid, rowid, head, copies)
 --
 -- Every row whose bytes an earlier row has too, in no order. first_rowid: the first row of these bytes; copies: how many
--- rows have them, the first among them. Rows are found by a hash of 128 bits and proven by their bytes. What does not fit
--- DuckDB's memory_limit, 32 bytes and more per row of the table, goes to its temp_directory.
+-- rows have them, the first among them. Rows are found by a hash of 128 bits, by which copies counts, and each line is
+-- proven by the bytes of its two rows. What does not fit DuckDB's memory_limit, 32 bytes and more per row of the table,
+-- goes to its temp_directory.
 --
 -- Example: SELECT count(*) AS repeated FROM engram_duplicate_rows('ple')
 CREATE OR REPLACE MACRO main.engram_duplicate_rows("table") AS TABLE
@@ -72,7 +67,7 @@ SELECT _f.first_id AS first_rowid, _h.id AS rowid, _h.head AS head, _f.copies AS
 FROM _engram_hashes AS _h JOIN _engram_firsts AS _f ON _f.hash = _h.hash
 WHERE _h.id > _f.first_id AND engram_row("table", _h.id) = engram_row("table", _f.first_id);
 
--- engram_scale_ranges(table) -> (head, rows, scale_min, scale_max, widest_row)
+-- engram_scale_ranges(table) -> (head, rows, scale_min, scale_max, scale_ratio_max)
 --
 -- The block scales of each head, as the rows store them: rows of the head, the smallest and largest scale, and the largest
 -- ratio between two scales of one row (rows with a scale of zero left out). NULL for formats that store none in the rows.
@@ -82,7 +77,7 @@ WHERE _h.id > _f.first_id AND engram_row("table", _h.id) = engram_row("table", _
 CREATE OR REPLACE MACRO main.engram_scale_ranges("table") AS TABLE
 SELECT _r.head AS head, count(*) AS rows, min(_r.s.scale_min) AS scale_min, max(_r.s.scale_max) AS scale_max,
     max(CASE WHEN _r.s.scale_min > 0 AND isfinite(_r.s.scale_min) THEN _r.s.scale_max::DOUBLE / _r.s.scale_min END)
-        AS widest_row
+        AS scale_ratio_max
 FROM (SELECT _i.head AS head, engram_row_stats("table", _i.rowid) AS s FROM _engram_ids("table") AS _i) AS _r
 GROUP BY _r.head
 ORDER BY _r.head NULLS LAST;

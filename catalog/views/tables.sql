@@ -2,44 +2,51 @@
 --
 -- Two tables are compared by value, so their formats may differ; rows and values per row must not. Both are read whole.
 
--- engram_distance(a, b) -> (head, rows, differ, l2_mean, l2_max, cosine_mean, max_abs)
+-- engram_distance(a, b) -> (head, rows, changed, not_finite, l2_mean, l2_max, cosine_mean, max_abs)
 --
 -- How far the rows of two tables lie apart, head by head, over all rows of the head: rows compared, rows with any value
 -- that differs, mean and largest Euclidean distance, mean cosine (rows that are zero in one table left out), largest
--- absolute difference of two values. A line with head NULL is of the rows that no head reaches. Where values are NaN,
--- distances are.
+-- absolute difference of two values. Equal values, NaN and infinite ones among them, are no distance apart. not_finite:
+-- rows whose distance is not finite, since a NaN or an infinite value stands against another one; means and maxima leave
+-- them out, and the cosine all rows with such a value. A line with head NULL is of the rows that no head reaches.
 --
 -- Example: SELECT * FROM engram_distance('engram_l1', 'engram_l1') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_distance(a, b) AS TABLE
-SELECT _r.head AS head, count(*) AS rows, count(*) FILTER (_r.d.differs) AS differ, avg(_r.d.l2) AS l2_mean,
-    max(_r.d.l2) AS l2_max, avg(_r.d.cosine) AS cosine_mean, max(_r.d.max_abs) AS max_abs
+SELECT _r.head AS head, count(*) AS rows, count(*) FILTER (_r.d.changed) AS changed,
+    count(*) FILTER (NOT isfinite(_r.d.l2)) AS not_finite, avg(_r.d.l2) FILTER (isfinite(_r.d.l2)) AS l2_mean,
+    max(_r.d.l2) FILTER (isfinite(_r.d.l2)) AS l2_max, avg(_r.d.cosine) AS cosine_mean,
+    max(_r.d.max_abs) FILTER (isfinite(_r.d.l2)) AS max_abs
 FROM (SELECT _i.head AS head, _engram_row_distance(a, b, _i.rowid) AS d FROM _engram_ids(a) AS _i) AS _r
 GROUP BY _r.head
 ORDER BY _r.head NULLS LAST;
 
--- engram_drift(a, b) -> (head, rows, changed, changed_share, relative_p50, relative_p90, relative_p99, relative_max, cosine_min, born, died)
+-- engram_drift(a, b) -> (head, rows, changed, changed_share, not_finite, relative_p50, relative_p90, relative_p99, relative_max, cosine_min, born, died)
 --
 -- What became of the rows of checkpoint a in checkpoint b, head by head: rows with any value that differs, and their share.
 -- relative: the Euclidean distance of a changed row over its norm in a; its median, 90th and 99th percentile
 -- (approximate) and maximum over the changed rows that were not zero. cosine_min: the smallest cosine of a changed row.
--- born: rows that were zero and are not; died: rows that are zero and were not. A line with head NULL is of the rows that
--- no head reaches. engram_changed_rows lists the rows.
+-- born: rows that were zero and are not; died: rows that are zero and were not. not_finite: rows whose distance is not
+-- finite, since a NaN or an infinite value stands against another one; they are in rows and changed and in nothing else. A
+-- line with head NULL is of the rows that no head reaches. engram_changed_rows lists the rows.
 --
 -- Example: SELECT head, rows, changed, relative_p50, born, died FROM engram_drift('engram_l1', 'engram_l1') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_drift(a, b) AS TABLE
 WITH _engram_distances AS (
     SELECT _i.head AS head, _engram_row_distance(a, b, _i.rowid) AS d FROM _engram_ids(a) AS _i
 ), _engram_relative AS (
-    SELECT head, d, CASE WHEN d.differs THEN d.l2 / nullif(d.norm_a, 0) END AS relative FROM _engram_distances
+    SELECT head, d, isfinite(d.l2) AS known,
+        CASE WHEN d.changed AND isfinite(d.l2) AND isfinite(d.norm_a) THEN d.l2 / nullif(d.norm_a, 0) END AS relative
+    FROM _engram_distances
 ), _engram_heads AS (
-    SELECT head, count(*) AS rows, count(*) FILTER (d.differs) AS changed,
+    SELECT head, count(*) AS rows, count(*) FILTER (d.changed) AS changed, count(*) FILTER (NOT known) AS not_finite,
         approx_quantile(relative, [0.5, 0.9, 0.99]) AS quantiles, max(relative) AS relative_max,
-        min(d.cosine) FILTER (d.differs) AS cosine_min, count(*) FILTER (d.norm_a = 0 AND d.norm_b <> 0) AS born,
-        count(*) FILTER (d.norm_a <> 0 AND d.norm_b = 0) AS died
+        min(d.cosine) FILTER (d.changed) AS cosine_min,
+        count(*) FILTER (known AND d.norm_a = 0 AND d.norm_b <> 0) AS born,
+        count(*) FILTER (known AND d.norm_a <> 0 AND d.norm_b = 0) AS died
     FROM _engram_relative GROUP BY head
 )
-SELECT head, rows, changed, changed / rows AS changed_share, quantiles[1] AS relative_p50, quantiles[2] AS relative_p90,
-    quantiles[3] AS relative_p99, relative_max, cosine_min, born, died
+SELECT head, rows, changed, changed / rows AS changed_share, not_finite, quantiles[1] AS relative_p50,
+    quantiles[2] AS relative_p90, quantiles[3] AS relative_p99, relative_max, cosine_min, born, died
 FROM _engram_heads
 ORDER BY head NULLS LAST;
 
@@ -47,15 +54,17 @@ ORDER BY head NULLS LAST;
 --
 -- The rows with any value that differs between two tables, in no order: Euclidean norm in each, Euclidean distance, that
 -- over the norm in a (NULL for a row that is zero in a), cosine (NULL where one of the two is zero) and the largest
--- absolute difference of two values.
+-- absolute difference of two values. Norm and distance are NaN or infinite where values make them so; relative and cosine
+-- are NULL where a norm or distance that they need is not finite.
 --
 -- Example: SELECT count(*) AS changed FROM engram_changed_rows('engram_l1', 'engram_l1') WHERE relative > 0.01
 CREATE OR REPLACE MACRO main.engram_changed_rows(a, b) AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head, _r.d.norm_a AS norm_a, _r.d.norm_b AS norm_b, _r.d.l2 AS l2,
-    _r.d.l2 / nullif(_r.d.norm_a, 0) AS relative, _r.d.cosine AS cosine, _r.d.max_abs AS max_abs
+    CASE WHEN isfinite(_r.d.l2) AND isfinite(_r.d.norm_a) THEN _r.d.l2 / nullif(_r.d.norm_a, 0) END AS relative,
+    _r.d.cosine AS cosine, _r.d.max_abs AS max_abs
 FROM (SELECT _i.rowid AS rowid, _i.head AS head, _engram_row_distance(a, b, _i.rowid) AS d
     FROM _engram_ids(a) AS _i) AS _r
-WHERE _r.d.differs;
+WHERE _r.d.changed;
 
 -- engram_head_primes(table) -> (head, ngram_order, size, is_prime, size_gap, first_row, rows, row_gap)
 --

@@ -115,13 +115,13 @@ def questions(target: Target) -> list[Question]:
             "engram_row_norms": f"SELECT count(norm), max(norm), max(stddev) FROM engram_row_norms({table})",
             "engram_dead_rows": f"SELECT count(*) FROM engram_dead_rows({table})",
             "engram_constant_rows": f"SELECT count(*), max(value) FROM engram_constant_rows({table})",
-            "engram_nan_rows": f"SELECT count(*), sum(nans)::BIGINT FROM engram_nan_rows({table})",
+            "engram_nonfinite_rows": f"SELECT count(*), sum(nans)::BIGINT FROM engram_nonfinite_rows({table})",
             "engram_scale_ranges": f"SELECT sum(rows)::BIGINT, max(scale_max) FROM engram_scale_ranges({table})",
         }
     if target.own:
         both = f"{table}, {literal(CHANGED)}"
         of_rows |= {
-            "engram_distance": f"SELECT sum(differ)::BIGINT, max(l2_max) FROM engram_distance({both})",
+            "engram_distance": f"SELECT sum(changed)::BIGINT, max(l2_max) FROM engram_distance({both})",
             "engram_drift": f"SELECT sum(changed)::BIGINT, max(relative_max) FROM engram_drift({both})",
             "engram_changed_rows": f"SELECT count(*), max(relative) FROM engram_changed_rows({both})",
         }
@@ -132,9 +132,9 @@ def questions(target: Target) -> list[Question]:
         of_tokens = {
             "engram_head_load": f"SELECT sum(lookups)::BIGINT, sum(collisions)::BIGINT FROM engram_head_load({given})",
             "engram_collisions": f"SELECT count(*), max(ngrams) FROM engram_collisions({given})",
-            "engram_coverage": f"SELECT lookups, unique_rows FROM engram_coverage({given})",
-            "engram_reuse": f"SELECT batches, lookups, unique_rows, batch_reuse FROM engram_reuse({given}, {_BATCH})",
-            "engram_hot_rows": f"SELECT count(*), max(uses) FROM engram_hot_rows({given})",
+            "engram_coverage": f"SELECT lookups, rows_used FROM engram_coverage({given})",
+            "engram_reuse": f"SELECT batches, lookups, rows_used, batch_reuse FROM engram_reuse({given}, {_BATCH})",
+            "engram_hot_rows": f"SELECT count(*), max(lookups) FROM engram_hot_rows({given})",
         }
         found += [Question(name, text, hashed, "hashing", "token", TOKENS, TOKENS) for name, text in of_tokens.items()]
     listed = f"{table}, getvariable('{IDS}')"

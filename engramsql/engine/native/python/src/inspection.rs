@@ -19,11 +19,11 @@ record! {
         /// Rows whose values are all equal, none of them NaN, and not dead.
         constant: u64,
         /// Values that are NaN.
-        nan_values: u64,
+        nans: u64,
         /// Values that are infinite.
-        inf_values: u64,
+        infs: u64,
         /// Values that are zero, of either sign.
-        zero_values: u64,
+        zeros: u64,
         /// Smallest finite value; this and the next three are None if no value is finite.
         min: Option<f32>,
         /// Largest finite value.
@@ -57,9 +57,9 @@ impl From<inspect::HeadProfile> for HeadProfile {
             rows: head.rows,
             dead: head.dead,
             constant: head.constant,
-            nan_values: head.nan_values,
-            inf_values: head.inf_values,
-            zero_values: head.zero_values,
+            nans: head.nans,
+            infs: head.infs,
+            zeros: head.zeros,
             min: head.min,
             max: head.max,
             mean: head.mean,

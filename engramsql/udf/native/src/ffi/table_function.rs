@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub trait TableFunction: 'static {
     /// SQL name.
     const NAME: &'static str;
+    /// Name in error texts: that of what users call, where they do not call this.
+    const SPOKEN: &'static str = Self::NAME;
     /// Positional parameters.
     const PARAMETERS: &'static [Parameter];
     /// Named parameters.
@@ -187,7 +189,7 @@ struct Global<T> {
 }
 
 unsafe extern "C" fn bind<F: TableFunction>(info: duckdb_bind_info) {
-    guard(&AtBind(info), F::NAME, || {
+    guard(&AtBind(info), F::SPOKEN, || {
         fault::point("bind");
         // SAFETY: extra info was set at registration; bind data is handed over with its destructor.
         unsafe {
@@ -219,7 +221,7 @@ unsafe fn apply_settings(session: &Arc<Session>, info: duckdb_bind_info) -> Resu
 }
 
 unsafe extern "C" fn init<F: TableFunction>(info: duckdb_init_info) {
-    guard(&AtInit(info), F::NAME, || {
+    guard(&AtInit(info), F::SPOKEN, || {
         fault::point("init");
         // SAFETY: extra info and bind data were set before and are of these types; the state goes with its destructor.
         unsafe {
@@ -237,7 +239,7 @@ unsafe extern "C" fn init<F: TableFunction>(info: duckdb_init_info) {
 }
 
 unsafe extern "C" fn local_init<F: TableFunction>(info: duckdb_init_info) {
-    guard(&AtInit(info), F::NAME, || {
+    guard(&AtInit(info), F::SPOKEN, || {
         // SAFETY: the state goes with its destructor.
         unsafe {
             duckdb_init_set_init_data(info, into_raw(F::Local::default()), Some(destroy::<F::Local>));
@@ -247,7 +249,7 @@ unsafe extern "C" fn local_init<F: TableFunction>(info: duckdb_init_info) {
 }
 
 unsafe extern "C" fn call<F: TableFunction>(info: duckdb_function_info, output: duckdb_data_chunk) {
-    guard(&AtCall(info), F::NAME, || {
+    guard(&AtCall(info), F::SPOKEN, || {
         fault::point("table");
         // SAFETY: bind data and both states were set before and are of these types; the local state belongs to this
         // thread alone; the chunk is live and empty.

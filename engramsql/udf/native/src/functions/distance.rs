@@ -12,7 +12,7 @@ use engram_engine::verify::{Distance, comparable_dim};
 use std::sync::Arc;
 
 const FIELDS: Fields = &[
-    (c"differs", Column::Boolean),
+    (c"changed", Column::Boolean),
     (c"norm_a", Column::Double),
     (c"norm_b", Column::Double),
     (c"l2", Column::Double),
@@ -43,6 +43,7 @@ pub struct Local {
 
 impl Scalar for RowDistance {
     const NAME: &'static str = "_engram_row_distance";
+    const SPOKEN: &'static str = "engram_distance";
     type Bound = Bound;
     type Local = Local;
 
@@ -125,8 +126,8 @@ fn measure(tables: [&Table; 2], local: &mut Local, found: &mut [Option<Distance>
 fn write(found: &[Option<Distance>], output: &mut OutVector<'_>) {
     let rows = found.len();
     let each = || found.iter().enumerate().filter_map(|(row, distance)| Some((row, (*distance)?)));
-    let mut differs = output.field(0);
-    each().for_each(|(row, distance)| differs.values::<u8>(rows)[row] = u8::from(distance.differs));
+    let mut changed = output.field(0);
+    each().for_each(|(row, distance)| changed.values::<u8>(rows)[row] = u8::from(distance.changed));
     for (field, of) in [
         (1, (|distance| Some(distance.norm_a)) as fn(Distance) -> Option<f64>),
         (2, |distance| Some(distance.norm_b)),

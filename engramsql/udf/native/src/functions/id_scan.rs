@@ -27,6 +27,8 @@ pub struct Global {
 
 impl TableFunction for RowIds {
     const NAME: &'static str = "_engram_ids";
+    // Relations and macros of many names stand upon it.
+    const SPOKEN: &'static str = "engramsql";
     const PARAMETERS: &'static [Parameter] = &[Parameter::Text];
     const NAMED: &'static [(&'static str, Parameter)] = &[("low", Parameter::Any), ("high", Parameter::Any)];
     type Bound = Bound;

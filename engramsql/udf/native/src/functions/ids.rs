@@ -124,6 +124,33 @@ pub fn append_tokens(
     })
 }
 
+/// Says of an error which of several lists it is about, by what the list begins with: a chunk does not know which line of a
+/// corpus it begins with.
+pub fn in_list(error: Error, lists: &Vector<'_>, elements: &Vector<'_>, row: usize) -> Error {
+    const SHOWN: usize = 8;
+    if lists.len() < 2 {
+        return error;
+    }
+    let range = lists.list(row, elements);
+    let mut shown = Vec::with_capacity(SHOWN + 1);
+    for at in range.clone().take(SHOWN) {
+        let mut id = Vec::with_capacity(1);
+        shown.push(match elements.append_ints(at..at + 1, &mut id, &mut |_| Ok(())) {
+            Err(IntFault::TooLarge { value, .. }) => value.to_string(),
+            _ => id.first().map_or_else(|| "NULL".to_owned(), i64::to_string),
+        });
+    }
+    if range.len() > SHOWN {
+        shown.push("...".to_owned());
+    }
+    let which = format!("in the list [{}]", shown.join(", "));
+    match error {
+        Error::Argument(text) => Error::Argument(format!("{text}, {which}")),
+        Error::Engine(error) => Error::Told(format!("{error}, {which}")),
+        other => other,
+    }
+}
+
 /// The token ids of a list value; empty for NULL.
 pub fn tokens_of(what: &str, value: &Value, vocab_size: u64) -> Result<Vec<i64>> {
     check_list(what, value.ty(), value)?;

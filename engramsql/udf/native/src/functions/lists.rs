@@ -278,7 +278,8 @@ impl Scalar for SequenceTokens {
             };
             let spec = table.require_spec()?;
             rowids.resize(start + (tokens.len() - first) * spec.heads(), 0);
-            spec.rowids_into(Sequence::new(&tokens[first..]).with_history(&history), &mut rowids[start..])?;
+            let sequence = Sequence::new(&tokens[first..]).with_history(&history);
+            spec.rowids_into(sequence, &mut rowids[start..]).map_err(|error| sequences.told(row, error.into()))?;
             // A spec that reaches past the table's rows must fail before any row is returned.
             table.check_ids(&rowids[start..])?;
             found.push((row, first..tokens.len(), start..rowids.len()));

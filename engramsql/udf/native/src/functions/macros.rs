@@ -62,14 +62,14 @@ const MACROS: &[&str] = &[
      (FROM _engram_histogram(\"table\", first := first, count := count) AS found WHERE found.\"count\" IS NOT NULL)",
 ];
 
-/// Creates the macros if the default database is in memory.
-pub fn create(registrar: &Registrar) -> Result<()> {
+/// Creates the macros if the default database is in memory; whether it is.
+pub fn create(registrar: &Registrar) -> Result<bool> {
     if registrar.query(DEFAULT_IS_IN_MEMORY)? == 0 {
-        return Ok(());
+        return Ok(false);
     }
     let analysts = analysts::all().iter().map(|found| found.statement);
     for sql in MACROS.iter().copied().chain(analysts) {
         registrar.query(sql)?;
     }
-    Ok(())
+    Ok(true)
 }

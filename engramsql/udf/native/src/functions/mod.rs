@@ -6,6 +6,7 @@ mod blocks;
 mod build;
 mod catalog;
 mod changes;
+mod checks;
 mod copy;
 mod decode;
 mod distance;
@@ -64,6 +65,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<distance::RowDistance>()?;
     registrar.scalar::<primes::IsPrime>()?;
     registrar.scalar::<ngrams::OfSequence>()?;
+    registrar.scalar::<checks::RowId>()?;
+    registrar.scalar::<checks::Batch>()?;
     registrar.scalar::<keys::Key>()?;
     registrar.scalar::<keys::Head>()?;
     registrar.scalar::<typed::Typed<scalars::OfRow>>()?;
@@ -93,7 +96,6 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table::<Listed<reading::Prefetch>>()?;
     registrar.table::<reading::Warm>()?;
     registrar.table_as::<reading::Warm>(macros::WARM)?;
-    registrar.table::<Listed<registry::Functions>>()?;
     registrar.table::<Listed<changes::Attach>>()?;
     registrar.table::<Listed<changes::Register>>()?;
     registrar.table::<Listed<changes::Relocate>>()?;
@@ -113,5 +115,9 @@ pub fn register(registrar: &Registrar) -> Result<()> {
 
     settings::SETTINGS.iter().try_for_each(|setting| registrar.setting(setting))?;
     registrar.relations(macros::SCAN);
-    macros::create(registrar)
+    if macros::create(registrar)? {
+        registrar.table::<Listed<registry::Functions<true>>>()
+    } else {
+        registrar.table::<Listed<registry::Functions<false>>>()
+    }
 }

@@ -36,6 +36,7 @@ struct Hashed {
 
 impl Scalar for OfSequence {
     const NAME: &'static str = "_engram_ngrams";
+    const SPOKEN: &'static str = "engram_ngrams";
     type Bound = TableArgument;
     type Local = Local;
 
@@ -71,7 +72,8 @@ impl Scalar for OfSequence {
             };
             let spec = table.require_spec()?;
             let sequence = Sequence::new(tokens).with_history(history);
-            let (rowids, ngrams) = (spec.rowids(sequence)?, spec.ngrams(sequence)?);
+            let rowids = spec.rowids(sequence).map_err(|error| lists.told(row, error.into()))?;
+            let ngrams = spec.ngrams(sequence)?;
             sequences.push(Hashed { row, heads: spec.heads(), rowids, ngrams });
         }
         write(&sequences, input.len(), output)

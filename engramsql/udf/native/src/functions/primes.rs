@@ -2,7 +2,7 @@
 
 use super::ids;
 use crate::error::{Error, Result};
-use crate::ffi::{Chunk, Column, OutVector, Overload, Parameter, Scalar, ScalarArguments};
+use crate::ffi::{Chunk, Column, IntFault, OutVector, Overload, Parameter, Scalar, ScalarArguments};
 use engram_engine::catalog::Session;
 use engram_engine::spec::primes::is_prime;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ pub struct IsPrime;
 
 impl Scalar for IsPrime {
     const NAME: &'static str = "_engram_is_prime";
+    const SPOKEN: &'static str = "engram_head_primes";
     type Bound = ();
     type Local = Vec<i64>;
 
@@ -42,9 +43,10 @@ impl Scalar for IsPrime {
                 continue;
             }
             numbers.clear();
-            values
-                .append_ints(row..row + 1, numbers, &mut |_| Ok(()))
-                .map_err(|_| Error::argument("a number does not fit BIGINT"))?;
+            values.append_ints(row..row + 1, numbers, &mut |_| Ok(())).map_err(|fault| match fault {
+                IntFault::Refused(error) => error,
+                IntFault::TooLarge { value, .. } => Error::argument(format!("head size {value} does not fit BIGINT")),
+            })?;
             output.values::<u8>(input.len())[row] = u8::from(u64::try_from(numbers[0]).is_ok_and(is_prime));
         }
         Ok(())

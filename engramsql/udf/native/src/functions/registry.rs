@@ -69,8 +69,8 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "engram_row_stats",
         kind: "scalar",
-        signature: "engram_row_stats(table, rowid) -> STRUCT(nans BIGINT, infs BIGINT, zeros BIGINT, min FLOAT, max FLOAT, sum DOUBLE, sum_squares DOUBLE, constant BOOLEAN, dead BOOLEAN, scale_min FLOAT, scale_max FLOAT)",
-        description: "What the values of one row are. nans, infs, zeros: how many are NaN, infinite, zero (of either sign); min, max, sum, sum_squares: of the finite ones, NULL if there are none; dead: all are zero; constant: all are equal, none NaN, and the row is not dead; scale_min, scale_max: of the block scales that the row stores, decoded, NaN left out and the scale of the table left aside, NULL for formats that store none. NULL for a NULL id.",
+        signature: "engram_row_stats(table, rowid) -> STRUCT(nans BIGINT, infs BIGINT, zeros BIGINT, min FLOAT, max FLOAT, sum DOUBLE, sum_squares DOUBLE, mean DOUBLE, stddev DOUBLE, constant BOOLEAN, dead BOOLEAN, scale_min FLOAT, scale_max FLOAT)",
+        description: "What the values of one row are. nans, infs, zeros: how many are NaN, infinite, zero (of either sign); min, max, sum, sum_squares, mean, stddev (population): of the finite ones, NULL if there are none; dead: all are zero; constant: all are equal, none NaN, and the row is not dead; scale_min, scale_max: of the block scales that the row stores, decoded, NaN left out and the scale of the table left aside, NULL for formats that store none. NULL for a NULL id.",
         example: "SELECT sqrt(engram_row_stats('ple', 7).sum_squares) AS norm",
     },
     Entry {
@@ -161,7 +161,7 @@ const ENTRIES: &[Entry] = &[
         name: "engram_plan",
         kind: "table",
         signature: "engram_plan(table, rowids BIGINT[] or BIGINT[][]) -> (path, shard, file, offset, bytes, rows, bytes_used, resident)",
-        description: "What a fetch of these rows would read now, one line per read, as one batch on the path it would take (engram_reader, or chosen by what is in memory); no row is read. bytes come from the file, bytes_used of them are of rows asked for (rows of them, duplicates counted; a row of values and scales is in a read of each): sum(bytes) / sum(bytes_used) is the read amplification. resident: the page cache holds all of it. Path cache: rows that the row cache has, without a file. Path mapped: whole pages, which come from the disk only where they are not resident. SQL functions read 2048 rows at a time, so of a longer list they merge fewer reads.",
+        description: "What a fetch of these rows would read now, one line per read, as one batch on the path it would take (engram_reader, or chosen by what is in memory); no row is read. bytes come from the file, bytes_used of them are of rows asked for (rows of them, duplicates counted; a row of values and scales is in a read of each): sum(bytes) / sum(bytes_used) is the read amplification. resident: the page cache holds all of it. Path cache: rows that the row cache has, without a file. Path mapped: whole pages, which come from the disk only where they are not resident. SQL functions read 2048 rows at a time, so of a longer list they merge fewer reads. rowids is a constant, a parameter or a variable; for ids of a query, SET VARIABLE ids = (SELECT list(id) FROM ...) and engram_plan('ple', getvariable('ids')).",
         example: "SELECT path, count(*) AS reads, sum(bytes) / sum(bytes_used) AS amplification FROM engram_plan('ple', rowids_for_seq('ple', [17, 4])) GROUP BY path",
     },
     Entry {
@@ -182,7 +182,7 @@ const ENTRIES: &[Entry] = &[
         name: "engram_prefetch",
         kind: "table",
         signature: "engram_prefetch(table, rowids BIGINT[] or BIGINT[][]) -> (rows, bytes)",
-        description: "Brings rows into the row cache in the background and returns at once.",
+        description: "Brings rows into the row cache in the background and returns at once. rowids is a constant, a parameter or a variable; for ids of a query, SET VARIABLE ids = (SELECT list(id) FROM ...) and engram_prefetch('ple', getvariable('ids')).",
         example: "SELECT rows FROM engram_prefetch('ple', rowids_for_seq('ple', [17, 4]))",
     },
     Entry {
@@ -209,7 +209,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "engram_profile",
         kind: "table",
-        signature: "engram_profile(table) -> (head, ngram_order, rows, dead, constant, nan_values, inf_values, zero_values, min, max, mean, stddev, norm_min, norm_max, norm_mean, scale_min, scale_max, nan_rows, inf_rows)",
+        signature: "engram_profile(table) -> (head, ngram_order, rows, dead, constant, nans, infs, zeros, min, max, mean, stddev, norm_min, norm_max, norm_mean, scale_min, scale_max, nan_rows, inf_rows)",
         description: "What the rows of each head are, from one pass over the table. head NULL: the rows that no head reaches. dead rows have only values zero (of either sign), constant ones only equal values, none NaN, and are not dead. min, max, mean and stddev (population) are over the finite values, Euclidean norms over the rows whose values are all finite, scales as in engram_row_stats; NULL where there is nothing to tell of. In a database file an interrupt waits for the end.",
         example: "SELECT head, rows, dead, norm_mean FROM engram_profile('ple')",
     },
@@ -271,10 +271,10 @@ const ENTRIES: &[Entry] = &[
     },
 ];
 
-/// The table function.
-pub struct Functions;
+/// The table function; whether the macros of analysts were made in the database that loaded the extension.
+pub struct Functions<const MACROS: bool>;
 
-impl Listing for Functions {
+impl<const MACROS: bool> Listing for Functions<MACROS> {
     const NAME: &'static str = "engram_functions";
     const COLUMNS: &'static [(&'static str, Column)] = &[
         ("name", Column::Text),
@@ -295,6 +295,7 @@ impl Listing for Functions {
             .map(|entry| [entry.name, entry.kind, entry.signature, entry.description, entry.example].map(Cell::from));
         let macros = analysts::all()
             .iter()
+            .filter(|_| MACROS)
             .map(|found| [found.name, "macro", &found.signature, &found.description, &found.example].map(Cell::from));
         Ok(native.chain(macros).map(|cells| cells.to_vec()).collect())
     }

@@ -187,14 +187,16 @@ fn call(
         local.tokens.clear();
         local.history.clear();
         let vocab = spec.vocab_size();
-        ids::append_tokens(ids::TOKENS, &tokens.elements, tokens.range(row), vocab, &mut local.tokens)?;
+        let told = |error| ids::in_list(error, &token_lists, &tokens.elements, row);
+        ids::append_tokens(ids::TOKENS, &tokens.elements, tokens.range(row), vocab, &mut local.tokens).map_err(told)?;
         if let Some(Some(history)) = &history {
             ids::append_tokens(ids::HISTORY, &history.elements, history.range(row), vocab, &mut local.history)?;
         }
         let heads = spec.heads();
         let (part, rest) = out.split_at_mut(local.tokens.len() * heads);
         out = rest;
-        spec.rowids_into(Sequence::new(&local.tokens).with_history(&local.history), part)?;
+        let sequence = Sequence::new(&local.tokens).with_history(&local.history);
+        spec.rowids_into(sequence, part).map_err(|error| told(error.into()))?;
         for _ in 0..local.tokens.len() {
             inner[list] = ListEntry { offset: value as u64, length: heads as u64 };
             list += 1;

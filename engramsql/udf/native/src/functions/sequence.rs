@@ -2,7 +2,7 @@
 
 use super::ids;
 use super::tables::{Resolver, TableArgument};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ffi::{Type, Vector};
 use engram_engine::Table;
 use engram_engine::catalog::Session;
@@ -73,9 +73,17 @@ impl<'a> Sequences<'a> {
         let index = resolver.of_row(session, bound, self.names, row)?;
         let table = resolver.table(index);
         let vocab_size = table.require_spec()?.vocab_size();
-        self.tokens.append(ids::TOKENS, row, vocab_size, tokens)?;
+        self.tokens.append(ids::TOKENS, row, vocab_size, tokens).map_err(|error| self.told(row, error))?;
         history.clear();
         self.history.append(ids::HISTORY, row, vocab_size, history)?;
         Ok(Some(table))
+    }
+
+    /// An error about the tokens of a row, which says of which row.
+    pub fn told(&self, row: usize, error: Error) -> Error {
+        match &self.tokens.elements {
+            Some(elements) => ids::in_list(error, self.tokens.lists, elements, row),
+            None => error,
+        }
     }
 }

@@ -14,13 +14,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Rows of a stretch, and their bytes: enough that taking the next one costs nothing, few enough to share a small table and
-/// to be read ahead as a whole.
+/// Rows of a stretch, and their bytes: enough that taking the next one costs nothing, few enough to share a small table, to
+/// be read ahead as a whole, and for an interrupt to wait for.
 const STRETCH_ROWS: u64 = 16 << 10;
 const STRETCH_BYTES: u64 = 4 << 20;
-/// Rows of one read: their ids lie in a processor's cache.
-const READ_ROWS: u64 = 4 << 10;
-
 /// What is asked of every row.
 pub(super) trait Question: Sync {
     /// What is found out of some rows of one head.
@@ -172,17 +169,12 @@ impl<Q: Question> Pass<'_, Q> {
     /// Looks at rows of one head.
     fn look(&self, rows: Range<u64>, scratch: &mut Q::Scratch, ids: &mut Vec<i64>) -> Result<Q::Found> {
         let mut found = Q::Found::default();
-        let mut first = rows.start;
-        while first < rows.end {
-            let end = rows.end.min(first + READ_ROWS);
-            let mut sink = Ask { question: self.question, scratch, found: &mut found };
-            self.table.scan_rows(first..end, ids, &mut sink)?;
-            if self.stopped.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
-            }
-            self.progress.advance((end - first) * self.table.row_bytes() as u64)?;
-            first = end;
+        let mut sink = Ask { question: self.question, scratch, found: &mut found };
+        self.table.scan_rows(rows.clone(), ids, &mut sink)?;
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
         }
+        self.progress.advance((rows.end - rows.start) * self.table.row_bytes() as u64)?;
         self.question.finish(scratch, &mut found);
         Ok(found)
     }

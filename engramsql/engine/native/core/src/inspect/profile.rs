@@ -32,11 +32,11 @@ pub struct HeadProfile {
     /// Rows whose values are all equal, none of them NaN, and not dead.
     pub constant: u64,
     /// Values that are NaN.
-    pub nan_values: u64,
+    pub nans: u64,
     /// Values that are infinite.
-    pub inf_values: u64,
+    pub infs: u64,
     /// Values that are zero, of either sign.
-    pub zero_values: u64,
+    pub zeros: u64,
     /// Smallest finite value; this and the next three are `None` if no value is finite.
     pub min: Option<f32>,
     /// Largest finite value.
@@ -94,9 +94,9 @@ struct Found {
     rows: u64,
     dead: u64,
     constant: u64,
-    nan_values: u64,
-    inf_values: u64,
-    zero_values: u64,
+    nans: u64,
+    infs: u64,
+    zeros: u64,
     nan_rows: u64,
     inf_rows: u64,
     min: f32,
@@ -117,9 +117,9 @@ impl Default for Found {
             rows: 0,
             dead: 0,
             constant: 0,
-            nan_values: 0,
-            inf_values: 0,
-            zero_values: 0,
+            nans: 0,
+            infs: 0,
+            zeros: 0,
             nan_rows: 0,
             inf_rows: 0,
             min: f32::INFINITY,
@@ -171,9 +171,9 @@ impl Question for Profile<'_> {
         found.rows += later.rows;
         found.dead += later.dead;
         found.constant += later.constant;
-        found.nan_values += later.nan_values;
-        found.inf_values += later.inf_values;
-        found.zero_values += later.zero_values;
+        found.nans += later.nans;
+        found.infs += later.infs;
+        found.zeros += later.zeros;
         found.nan_rows += later.nan_rows;
         found.inf_rows += later.inf_rows;
         found.min = smaller(found.min, later.min);
@@ -198,9 +198,9 @@ fn larger<T: PartialOrd>(a: T, b: T) -> T {
 
 impl Found {
     fn add_values(&mut self, values: &Values) {
-        self.nan_values += values.nans;
-        self.inf_values += values.infs;
-        self.zero_values += values.zeros;
+        self.nans += values.nans;
+        self.infs += values.infs;
+        self.zeros += values.zeros;
         self.min = smaller(self.min, values.min);
         self.max = larger(self.max, values.max);
         self.moments.merge(values.moments);
@@ -232,9 +232,9 @@ impl Found {
             rows: self.rows,
             dead: self.dead,
             constant: self.constant,
-            nan_values: self.nan_values,
-            inf_values: self.inf_values,
-            zero_values: self.zero_values,
+            nans: self.nans,
+            infs: self.infs,
+            zeros: self.zeros,
             min: value(self.min),
             max: value(self.max),
             mean: summary.map(|(mean, _)| mean),

@@ -18,7 +18,7 @@ pub struct RowStats {
     pub infs: u64,
     /// Values that are zero, of either sign.
     pub zeros: u64,
-    /// Smallest finite value; this and the next three are `None` if no value is finite.
+    /// Smallest finite value; this and the next five are `None` if no value is finite.
     pub min: Option<f32>,
     /// Largest finite value.
     pub max: Option<f32>,
@@ -26,6 +26,10 @@ pub struct RowStats {
     pub sum: Option<f64>,
     /// Sum of their squares.
     pub sum_squares: Option<f64>,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// Their population standard deviation, from the differences from the mean: a difference of squares loses the digits.
+    pub stddev: Option<f64>,
     /// Whether all values are equal, none of them NaN, and the row is not dead.
     pub constant: bool,
     /// Whether every value is zero, of either sign.
@@ -110,6 +114,8 @@ fn stats(decoder: &Decoder, row: Row<'_>, values: &mut [f32], looker: &mut Looke
         // Zero is told without a sign.
         (stats.min, stats.max) = (any.then_some(found.min + 0.0), any.then_some(found.max + 0.0));
         (stats.sum, stats.sum_squares) = (any.then_some(found.sum), any.then_some(row.squares));
+        let moments = found.moments.summary();
+        (stats.mean, stats.stddev) = (moments.map(|(mean, _)| mean), moments.map(|(_, deviation)| deviation));
         (stats.dead, stats.constant) = (row.dead, row.constant);
     }
     stats

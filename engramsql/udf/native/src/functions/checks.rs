@@ -1,0 +1,122 @@
+//! `_engram_row_id(table, rowid)`, `_engram_batch(batch)`: arguments of macros, exact or refused.
+//!
+//! A macro that compares its argument with a column would find nothing where an argument makes no sense, or round it.
+
+use super::ids;
+use super::tables::{Resolver, TableArgument};
+use crate::error::{Error, Result};
+use crate::ffi::{Chunk, Column, IntFault, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector};
+use engram_engine::catalog::Session;
+use std::sync::Arc;
+
+/// `_engram_row_id(table, rowid)`: the id, if the table has that row; NULL for NULL.
+pub struct RowId;
+
+impl Scalar for RowId {
+    const NAME: &'static str = "_engram_row_id";
+    const SPOKEN: &'static str = "engram_row_ngrams";
+    const UNFOLDED: bool = true;
+    type Bound = TableArgument;
+    type Local = Resolver;
+
+    fn overloads() -> Vec<Overload> {
+        vec![Overload { parameters: (&[Parameter::Text, Parameter::Any]).into(), result: Column::BigInt }]
+    }
+
+    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
+        TableArgument::bind(session, arguments, 0)
+    }
+
+    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Resolver> {
+        bound.resolve(session)
+    }
+
+    fn call(
+        session: &Arc<Session>,
+        bound: &TableArgument,
+        resolver: &mut Resolver,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        let (names, values) = (input.column(0)?, input.column(1)?);
+        for row in 0..input.len() {
+            if values.is_null(row) {
+                output.set_null(row);
+                continue;
+            }
+            let index = resolver.of_row(session, bound, &names, row)?;
+            let table = resolver.table(index);
+            if !is_integer(&values) {
+                let (ty, shown) = (values.ty(), values.first_shown().unwrap_or_default());
+                return Err(Error::argument(format!(
+                    "a row id must be an integer, got {ty} {shown}: table '{}' has {} rows",
+                    table.name(),
+                    table.rows()
+                )));
+            }
+            let mut id = Vec::with_capacity(1);
+            values
+                .append_ints(row..row + 1, &mut id, &mut |_| Ok(()))
+                .map_err(|fault| ids::row_id_fault(table, fault))?;
+            table.check_ids(&id)?;
+            output.values::<i64>(input.len())[row] = id[0];
+        }
+        Ok(())
+    }
+}
+
+/// `_engram_batch(batch)`: the number, if it is an integer of 1 or more.
+pub struct Batch;
+
+impl Scalar for Batch {
+    const NAME: &'static str = "_engram_batch";
+    const SPOKEN: &'static str = "engram_reuse";
+    const UNFOLDED: bool = true;
+    type Bound = ();
+    type Local = Vec<i64>;
+
+    fn overloads() -> Vec<Overload> {
+        vec![Overload { parameters: (&[Parameter::Any]).into(), result: Column::BigInt }]
+    }
+
+    fn bind(_session: &Arc<Session>, _arguments: &ScalarArguments<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn init(_session: &Arc<Session>, _bound: &()) -> Result<Vec<i64>> {
+        Ok(Vec::new())
+    }
+
+    fn call(
+        _session: &Arc<Session>,
+        _bound: &(),
+        found: &mut Vec<i64>,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        let refuse = |shown: String| Error::argument(format!("batch must be an integer of 1 or more, got {shown}"));
+        let values = input.column(0)?;
+        for row in 0..input.len() {
+            if values.is_null(row) {
+                return Err(refuse("NULL".into()));
+            }
+            if !is_integer(&values) {
+                return Err(refuse(format!("{} {}", values.ty(), values.first_shown().unwrap_or_default())));
+            }
+            found.clear();
+            values.append_ints(row..row + 1, found, &mut |_| Ok(())).map_err(|fault| match fault {
+                IntFault::Refused(error) => error,
+                IntFault::TooLarge { value, .. } => refuse(value.to_string()),
+            })?;
+            if found[0] < 1 {
+                return Err(refuse(found[0].to_string()));
+            }
+            output.values::<i64>(input.len())[row] = found[0];
+        }
+        Ok(())
+    }
+}
+
+fn is_integer(values: &Vector<'_>) -> bool {
+    matches!(values.ty(), Type::Int(_))
+}
