@@ -69,9 +69,9 @@ def test_heads_that_a_corpus_does_not_use(ple: Any) -> None:
     assert [line[3:] for line in lines] == [(0, 0, 0, 0.0, 0.0, 0, 0, 0)] * len(SIZES)
     assert q(ple, "FROM engram_coverage('ple', 'none')") == [(0, 0, 0, sum(SIZES), 0.0)]
     assert q(ple, "FROM engram_collisions('ple', 'none')") == []
-    assert q(ple, "SELECT batches, lookups, rows_used, batch_rows_mean, top_100_share FROM engram_reuse('ple', 'none', 4)") == [
-        (0, 0, 0, None, None)
-    ]
+    assert q(
+        ple, "SELECT batches, lookups, rows_used, batch_rows_mean, top_100_share FROM engram_reuse('ple', 'none', 4)"
+    ) == [(0, 0, 0, None, None)]
 
 
 def test_collisions_and_the_ngrams_behind_them(ple: Any, corpus: list[list[int] | None]) -> None:

@@ -169,9 +169,9 @@ def test_values_that_are_not_finite(tmp_path: Path) -> None:
         norm = 5 if pair == "'a', 'b'" else 3
         assert [line[1:] for line in lines if line[0] in (4, 7)] == [(2, None, None), (4, 4 / norm, pytest.approx(0.6))]
         assert all(relative is None for rowid, _, relative, _ in lines if rowid != 7)
-        assert q(con, f"SELECT rows, changed, not_finite, relative_max, cosine_min, born, died FROM engram_drift({pair})") == [
-            (9, 7, 5, 4 / norm, pytest.approx(0.6), 0, 0)
-        ]
+        assert q(
+            con, f"SELECT rows, changed, not_finite, relative_max, cosine_min, born, died FROM engram_drift({pair})"
+        ) == [(9, 7, 5, 4 / norm, pytest.approx(0.6), 0, 0)]
 
 
 def test_formats_may_differ(tmp_path: Path) -> None:
