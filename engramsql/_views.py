@@ -16,18 +16,17 @@ import duckdb
 
 from engramsql._directory import CATALOG_FILE
 from engramsql.errors import ArgumentError, EngramWarning
+from engramsql.planner.ids import ROW
 from engramsql.quoting import folded, identifier, literal
 from engramsql.script import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engramsql.engine import Session, TableEntry
+    from engramsql.engine import Session
 
-__all__ = ["CatalogViews", "embedding_of", "without_variables"]
+__all__ = ["CatalogViews", "without_variables"]
 
-# Largest size of a DuckDB array type.
-MAX_ARRAY = 100_000
 # What of the catalog file changes when its content does: it is replaced, never written in place.
 _Version = tuple[int, int, int]
 
@@ -43,6 +42,8 @@ class CatalogViews:
         self._made: dict[str, tuple[str, str]] = {}
         # Folded name to the statement as DuckDB keeps it.
         self._kept: dict[str, str] = {}
+        # Folded name of a table to the expression of its embedding.
+        self._embeddings: dict[str, str] = {}
         # Two threads that make one view at a time would refuse each other. Reentrant: a warning can run any code.
         self._lock = threading.RLock()
 
@@ -63,16 +64,20 @@ class CatalogViews:
         """The statement that DuckDB keeps of a view made here, if it is one; None if it was not made."""
         return self._kept.get(folded(name)) if folded(name) in self._made else None
 
+    def embedding(self, name: str) -> str:
+        """The expression of the embedding of the row ``_engram_r.rowid`` of a table whose view was made here."""
+        return self._embeddings[folded(name)]
+
     def _follow(self) -> None:
-        tables = {entry.name: _relation_of(entry) for entry in self._session.tables()}
+        tables = [entry.name for entry in self._session.tables()]
         views = {entry.name: entry.sql for entry in self._session.views()}
         cursor = self._connection.cursor()
         for key in self._made.keys() - {folded(name) for name in (*tables, *views)}:
             cursor.execute(f"DROP VIEW IF EXISTS {identifier(key)}")
             del self._made[key]
-        for name, select in tables.items():
+        for name in tables:
             # A table whose files are gone has no view; the extension names the reason when the table is used.
-            reason = self._make(cursor, name, select)
+            reason = self._make_relation(cursor, name)
             if reason is not None and "Existing object" in reason:
                 hidden = f"table '{name}' is hidden by another relation of that name on this connection; drop that one"
                 warnings.warn(hidden, EngramWarning, stacklevel=5)
@@ -112,6 +117,17 @@ class CatalogViews:
             else:
                 cursor.commit()
         cursor.close()
+
+    def _make_relation(self, cursor: duckdb.DuckDBPyConnection, name: str) -> str | None:
+        """Makes the view of a table, of the text that the extension has for its name; the reason if that fails."""
+        table, row = literal(name), literal(f"{ROW}.rowid")
+        texts = f"SELECT _engram_relation({table}), _engram_relation({table}, {row})"
+        try:
+            ((select, embedding),) = cursor.execute(texts).fetchall()
+        except duckdb.Error as error:
+            return str(error).split("\n", 1)[0]
+        self._embeddings[folded(name)] = embedding
+        return self._make(cursor, name, select)
 
     def _make_view(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> str | None:
         """Makes a view of the catalog. Its text comes from a file: only one SELECT is ever run."""
@@ -155,23 +171,6 @@ def without_variables(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
         yield
     finally:
         cursor.execute(f"SET python_enable_replacements = {str(variables).lower()}")
-
-
-def embedding_of(table: TableEntry, rowid: str) -> str:
-    """The SQL expression of the embedding of a row of a table."""
-    name = literal(table.name)
-    if table.dim is not None and 1 <= table.dim <= MAX_ARRAY:
-        return f"_engram_vector({name}, {rowid}, NULL::FLOAT[{table.dim}][])::FLOAT[{table.dim}]"
-    return f"_engram_vector({name}, {rowid}, 0)"
-
-
-def _relation_of(table: TableEntry) -> str:
-    """The SELECT that a table's name stands for: columns are computed for the rows alone that a query uses."""
-    name = literal(table.name)
-    return (
-        f"SELECT rowid, head, {embedding_of(table, 'rowid')} AS embedding, "
-        f'engram_row({name}, rowid) AS "row" FROM _engram_ids_native({name})'
-    )
 
 
 def _create_view(name: str, select: str) -> str:

@@ -393,3 +393,27 @@ def test_a_bad_token_of_a_column_is_named(con):
         con.execute("SELECT token FROM (VALUES ([1, NULL])) AS s(t), engram_embeddings('ple', t)").fetchall()
     with pytest.raises(duckdb.Error, match="engram_embeddings: history token id at position 0 is NULL"):
         con.execute("SELECT token FROM (VALUES ([1])) AS s(t), engram_embeddings('ple', t, [NULL])").fetchall()
+
+
+@pytest.mark.parametrize("where", ["true", "n % 3 = 1", "len(ids) = 1", "len(ids) <> 1"])
+@pytest.mark.parametrize("expression", ["ids", "[n]", "list_slice(ids, 2, 3)", "list_reverse(ids)"])
+def test_lists_of_a_column_give_each_row_its_own_ids(con, where, expression):
+    con.execute("SET threads = 1")
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE many AS "
+        "SELECT n, list_transform(range(n % 4), x -> (n * 7 + x) % 1408) AS ids FROM range(1400) AS t(n) "
+        "UNION ALL SELECT n, [n] FROM range(1400) AS t(n)"
+    )
+    got = con.execute(
+        f"SELECT n, f.ord, f.token, f.rowid, f.row = engram_row('ple', f.rowid) AS same FROM many, "
+        f"engram_fetch('ple', {expression}) AS f WHERE {where}"
+    ).fetchall()
+    ((want,),) = con.execute(f"SELECT list((n, {expression})) FROM many WHERE {where}").fetchall()
+    assert got == [(n, place, None, rowid, True) for n, ids in want for place, rowid in enumerate(ids)]
+    con.execute("RESET threads")
+
+
+def test_an_id_that_is_out_of_range_in_a_list_of_a_column_is_refused(con):
+    lists = "(VALUES ([1, 2]), ([3, 1408])) AS t(ids)"
+    with pytest.raises(duckdb.Error, match="1408"):
+        con.execute(f"SELECT f.rowid FROM {lists}, engram_fetch('ple', ids) AS f").fetchall()

@@ -168,6 +168,46 @@ def test_a_table_without_a_format_has_rows_but_no_values(tmp_path):
         con.execute("SELECT embedding FROM s").fetchall()
 
 
+def test_python_and_other_clients_have_the_same_relation(con):
+    # Python makes a view of the text that the replacement scan of other clients uses.
+    database = engramsql.connect()
+    database.register("ple", FP8)
+    ((text,),) = con.execute("SELECT _engram_relation('ple')").fetchall()
+    con.execute(f"CREATE OR REPLACE TEMP VIEW made AS {text}")
+    ((kept,),) = con.execute("SELECT sql FROM duckdb_views() WHERE view_name = 'made'").fetchall()
+    ((of_python,),) = database.connection.execute("SELECT sql FROM duckdb_views() WHERE view_name = 'ple'").fetchall()
+    assert of_python.split(" AS ", 1)[1] == kept.split(" AS ", 1)[1]
+    database.close()
+
+
+def test_the_relation_of_a_name_with_quotes(tmp_path):
+    con = connect()
+    con.execute(f"CALL engram_register('it''s', '{small_store(tmp_path / 's')}', width := 8)")
+    ((text, embedding),) = con.execute("SELECT _engram_relation('it''s'), _engram_relation('it''s', 'k.i')").fetchall()
+    assert embedding == "system.main._engram_vector('it''s', k.i, 0)"
+    assert con.execute(f"SELECT count(*) FROM ({text})").fetchall() == [(30,)]
+    with pytest.raises(duckdb.Error, match="NULL"):
+        con.execute("SELECT _engram_relation('it''s', NULL)")
+
+
+def test_a_macro_of_the_user_does_not_take_the_place_of_a_function(con):
+    macros = {
+        "MACRO engram_row": "(a, b) AS 'taken'::BLOB",
+        "MACRO _engram_vector": "(a, b, c) AS 'taken'",
+        "MACRO TABLE _engram_ids_native": "(a) AS TABLE (SELECT 1 AS rowid, 2 AS head)",
+    }
+    select = "SELECT rowid, row, embedding FROM {} WHERE rowid = 700"
+    want = con.execute(select.format("engram_scan('ple')")).fetchall()
+    for name, body in macros.items():
+        con.execute(f"CREATE {name.replace(' TABLE', '')}{body}")
+    try:
+        assert con.execute(select.format("ple")).fetchall() == want
+    finally:
+        for name in macros:
+            con.execute(f"DROP {name}")
+    assert len(want) == 1
+
+
 def test_a_name_with_quotes_is_a_relation(tmp_path):
     con = connect()
     con.execute(f"CALL engram_register('it''s \"odd\"', '{small_store(tmp_path / 's')}', width := 8)")

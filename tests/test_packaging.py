@@ -37,6 +37,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path):
     ]:
         assert expected in held
     assert any(name.startswith("engramsql/catalog/specs/") and name.endswith(".toml") for name in held)
+    views = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "catalog" / "views").glob("*.sql")}
+    assert views
+    assert {f"engramsql/{name}" for name in views} <= set(held)
     assert any(name.endswith("licenses/LICENSE") for name in held)
     top = {name.split("/")[0] for name in held}
     assert {entry for entry in top if not entry.endswith(".dist-info")} == {"engramsql"}

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from engramsql._views import embedding_of
 from engramsql.planner.gate import Gate, declares
-from engramsql.planner.ids import ROW, Relation
+from engramsql.planner.ids import Relation
 from engramsql.planner.literals import fold, unfold
 from engramsql.planner.names import Catalog, View
 from engramsql.quoting import folded, identifier, literal
@@ -153,9 +152,7 @@ class Planner:
             return
         if self._version != self._views.version:
             self._relations = {
-                folded(entry.name): Relation(
-                    entry.name, entry.rows, entry.row_bytes, embedding_of(entry, f"{ROW}.rowid")
-                )
+                folded(entry.name): Relation(entry.name, entry.rows, entry.row_bytes, self._views.embedding(entry.name))
                 for entry in self._session.tables()
                 if self._views.made(entry.name) is not None
             }

@@ -1,5 +1,6 @@
 //! Reading DuckDB vectors: integers of every width, text, blobs, lists, with their validity.
 
+use super::output::ListEntry;
 use super::sys::*;
 use super::types::{IntType, LogicalType, Type};
 use crate::error::{Error, Result};
@@ -181,13 +182,40 @@ impl<'a> Vector<'a> {
         }
     }
 
+    /// Whether any row is NULL.
+    pub fn has_null(&self) -> bool {
+        if self.ty == Type::Null {
+            return self.len > 0;
+        }
+        if self.validity.is_null() {
+            return false;
+        }
+        // SAFETY: the mask has one bit for each of the vector's rows, in words of 64.
+        let words = unsafe { std::slice::from_raw_parts(self.validity, self.len.div_ceil(64)) };
+        let unused = (words.len() * 64 - self.len) as u32;
+        words.iter().rev().enumerate().any(|(index, &word)| {
+            // Bits beyond the last row say nothing.
+            let rows = if index == 0 { u64::MAX >> unused } else { u64::MAX };
+            word & rows != rows
+        })
+    }
+
+    /// The entries of a list vector without a NULL; not of an array's, which has none.
+    pub fn entries(&self) -> Option<&[ListEntry]> {
+        if !matches!(self.ty, Type::List(_)) || self.has_null() {
+            return None;
+        }
+        // SAFETY: the type tag says what the data is; a ListEntry is laid out as DuckDB's list entry.
+        Some(unsafe { self.slice::<ListEntry>() })
+    }
+
     /// The values of a BIGINT vector without a NULL.
     pub fn bigints(&self) -> Option<&[i64]> {
         if self.ty != Type::Int(IntType::I64) {
             return None;
         }
         // A mask may be there and say that every row is valid.
-        if !self.validity.is_null() && (0..self.len).any(|row| self.is_null(row)) {
+        if self.has_null() {
             return None;
         }
         // SAFETY: the type tag says what the data is.
@@ -347,6 +375,21 @@ mod tests {
         // Longer than a string kept in place, at an address that nothing is at.
         let strings = [[1000u64, 8]];
         vector(Type::Text, &strings, &0).bytes(0);
+    }
+
+    #[test]
+    fn a_null_is_found_among_the_rows_alone() {
+        let has_null = |rows: usize, valid: [u64; 2]| {
+            let values = vec![0i64; rows];
+            let mask = valid.as_ptr();
+            Vector { validity: mask.cast_mut(), ..vector(Type::Int(IntType::I64), &values, &valid[0]) }.has_null()
+        };
+        assert!(!has_null(64, [u64::MAX, 0]));
+        assert!(!has_null(65, [u64::MAX, 1]));
+        assert!(has_null(65, [u64::MAX, 0]));
+        assert!(has_null(65, [u64::MAX - 1, 1]));
+        assert!(has_null(1, [0, 0]));
+        assert!(!has_null(0, [0, 0]));
     }
 
     #[test]

@@ -32,5 +32,5 @@ pub use setting::{Setting, Settings};
 #[cfg(unix)]
 pub use static_link::register_static;
 pub use table_function::{Arguments, CHUNK, Columns, OutChunk, TableFunction};
-pub use types::{Column, Parameter, Type};
+pub use types::{Column, Fields, IntType, Parameter, Type};
 pub use value::Value;

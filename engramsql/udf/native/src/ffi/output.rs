@@ -176,7 +176,10 @@ impl<'a> OutVector<'a> {
         }
     }
 
-    /// Makes every row of `rows` NULL. Not for FLOAT[n], see [`set_null`](Self::set_null).
+    /// Makes every row of `rows` NULL, and so are the fields of a STRUCT.
+    ///
+    /// # Panics
+    /// If `rows` leave the vector, or it holds FLOAT[n], whose elements only [`set_null`](Self::set_null) makes NULL.
     pub fn set_nulls(&mut self, rows: Range<usize>) {
         assert!(rows.start <= rows.end && rows.end <= self.len && !matches!(self.ty, Column::FloatArray(_)));
         if rows.is_empty() {
@@ -192,6 +195,9 @@ impl<'a> OutVector<'a> {
                 let bits = if to - from == 64 { u64::MAX } else { ((1u64 << (to - from)) - 1) << from };
                 *mask.add(word) &= !bits;
             }
+        }
+        if let Column::Struct(fields) = self.ty {
+            (0..fields.len()).for_each(|field| self.field(field).set_nulls(rows.clone()));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Logical types: what DuckDB passes in, and the few types this extension declares.
 
 use super::sys::*;
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::fmt;
 
 /// Width and sign of a SQL integer type.
@@ -232,6 +232,9 @@ impl Parameter {
     }
 }
 
+/// Names and types of the fields of a STRUCT.
+pub type Fields = &'static [(&'static CStr, Column)];
+
 /// Type of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
@@ -262,14 +265,14 @@ pub enum Column {
     /// BIGINT[][].
     BigIntListList,
     /// STRUCT(...): names and types of its fields.
-    Struct(&'static [(&'static str, Column)]),
+    Struct(Fields),
     /// STRUCT(...)[].
-    StructList(&'static [(&'static str, Column)]),
+    StructList(Fields),
 }
 
 impl Column {
     pub(super) fn logical(self) -> LogicalType {
-        // SAFETY: plain constructors; a list, array or struct constructor copies its children (and names), which are
+        // SAFETY: plain constructors; a list, array or struct constructor copies its children (and names); the children are
         // freed here.
         unsafe {
             let simple = |id| LogicalType(duckdb_create_logical_type(id));
@@ -306,10 +309,8 @@ impl Column {
                 }
                 Column::Struct(fields) => {
                     let types: Vec<LogicalType> = fields.iter().map(|(_, column)| column.logical()).collect();
-                    let names: Vec<CString> =
-                        fields.iter().map(|(name, _)| CString::new(*name).unwrap_or_default()).collect();
                     let mut types: Vec<_> = types.iter().map(|ty| ty.0).collect();
-                    let mut names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+                    let mut names: Vec<_> = fields.iter().map(|(name, _)| name.as_ptr()).collect();
                     LogicalType(duckdb_create_struct_type(
                         types.as_mut_ptr(),
                         names.as_mut_ptr(),

@@ -5,19 +5,19 @@ use super::scratch::grown;
 use super::stretch::Stretch;
 use super::tables::{Resolver, TableArgument};
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, OutVector, Overload, Parameter, Scalar, ScalarArguments};
+use crate::ffi::{Chunk, Column, Fields, OutVector, Overload, Parameter, Scalar, ScalarArguments};
 use engram_engine::Table;
 use engram_engine::catalog::Session;
 use engram_engine::verify::{Distance, comparable_dim};
 use std::sync::Arc;
 
-const FIELDS: &[(&str, Column)] = &[
-    ("changed", Column::Boolean),
-    ("norm_a", Column::Double),
-    ("norm_b", Column::Double),
-    ("l2", Column::Double),
-    ("cosine", Column::Double),
-    ("max_abs", Column::Float),
+const FIELDS: Fields = &[
+    (c"changed", Column::Boolean),
+    (c"norm_a", Column::Double),
+    (c"norm_b", Column::Double),
+    (c"l2", Column::Double),
+    (c"cosine", Column::Double),
+    (c"max_abs", Column::Float),
 ];
 /// Place of the field that can be NULL in a row that is not.
 const COSINE: usize = 4;

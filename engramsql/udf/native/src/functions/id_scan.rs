@@ -1,5 +1,6 @@
 //! `_engram_ids(table [, low, high])`: row ids and their heads in order; no row is read.
 
+use super::blocks::{Block, Blocks};
 use super::tables::Pinned;
 use super::write;
 use crate::error::{Error, Result};
@@ -7,12 +8,6 @@ use crate::ffi::{Arguments, Column, Columns, OutChunk, Parameter, TableFunction,
 use engram_engine::Table;
 use engram_engine::catalog::Session;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Rows that a thread takes at once: enough that the counter costs nothing, few enough to share a small table.
-pub const BLOCK: u64 = 8 * 2048;
-/// More threads than any machine gives DuckDB.
-pub const MAX_THREADS: u64 = 1024;
 
 /// The table function.
 pub struct RowIds;
@@ -27,15 +22,7 @@ pub struct Bound {
 /// Progress of one execution.
 pub struct Global {
     table: Arc<Table>,
-    /// First id of the next block.
-    next: AtomicU64,
-}
-
-/// The block a thread is at.
-#[derive(Default)]
-pub struct Local {
-    at: u64,
-    end: u64,
+    blocks: Blocks,
 }
 
 impl TableFunction for RowIds {
@@ -46,7 +33,7 @@ impl TableFunction for RowIds {
     const NAMED: &'static [(&'static str, Parameter)] = &[("low", Parameter::Any), ("high", Parameter::Any)];
     type Bound = Bound;
     type Global = Global;
-    type Local = Local;
+    type Local = Block;
 
     fn bind(session: &Arc<Session>, arguments: &Arguments<'_>, columns: &mut Columns<'_>) -> Result<Bound> {
         let table = Pinned::new(session, arguments.text(0, "table")?)?;
@@ -67,25 +54,19 @@ impl TableFunction for RowIds {
     }
 
     fn init(session: &Arc<Session>, bound: &Bound) -> Result<Global> {
-        Ok(Global { table: bound.table.current(session)?, next: AtomicU64::new(bound.first) })
+        Ok(Global { table: bound.table.current(session)?, blocks: Blocks::new(bound.first..bound.end) })
     }
 
     fn max_threads(bound: &Bound) -> usize {
-        (bound.end - bound.first).div_ceil(BLOCK).clamp(1, MAX_THREADS) as usize
+        Blocks::threads(bound.end - bound.first)
     }
 
-    fn call(bound: &Bound, global: &Global, local: &mut Local, output: &mut OutChunk<'_>) -> Result<()> {
-        if local.at == local.end {
-            let next = global.next.fetch_add(BLOCK, Ordering::Relaxed);
-            local.at = next.min(bound.end);
-            local.end = next.saturating_add(BLOCK).min(bound.end);
-        }
-        let first = local.at;
-        let len = (local.end - first).min(output.capacity() as u64) as usize;
-        local.at += len as u64;
+    fn call(_bound: &Bound, global: &Global, block: &mut Block, output: &mut OutChunk<'_>) -> Result<()> {
+        let (rows, _) = global.blocks.take(block, output.capacity());
+        let len = (rows.end - rows.start) as usize;
         output.each(|column, vector| {
             // Row ids fit int64: a table's rows do, as its bytes do.
-            let ids = (0..len).map(|row| first as i64 + row as i64);
+            let ids = (0..len).map(|row| rows.start as i64 + row as i64);
             match column {
                 0 => vector.values::<i64>(len).iter_mut().zip(ids).for_each(|(slot, id)| *slot = id),
                 _ => write::heads(vector, &global.table, ids.map(Some)),

@@ -1,11 +1,11 @@
 //! `engram_row_stats(table, rowid)`, `engram_row_hash(table, rowid)`: single rows, a whole chunk of them at once.
 
 use super::gather::Gather;
-use super::scalars::{TABLE_AND_IDS, needs_format};
+use super::scalars::TABLE_AND_IDS;
 use super::scratch::grown;
-use super::tables::TableArgument;
+use super::tables::{TableArgument, needs_format};
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, HugeInt, OutVector, Overload, Scalar, ScalarArguments};
+use crate::ffi::{Chunk, Column, Fields, HugeInt, OutVector, Overload, Scalar, ScalarArguments};
 use engram_engine::catalog::Session;
 use engram_engine::inspect::{RowStats, row_hashes, row_stats, scan_row_hashes, scan_row_stats};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use std::sync::Arc;
 /// `engram_row_stats(table, rowid)`.
 pub struct RowStatistics;
 
-const FIELDS: &[(&str, Column)] = &[
-    ("nans", Column::BigInt),
-    ("infs", Column::BigInt),
-    ("zeros", Column::BigInt),
-    ("min", Column::Float),
-    ("max", Column::Float),
-    ("sum", Column::Double),
-    ("sum_squares", Column::Double),
-    ("mean", Column::Double),
-    ("stddev", Column::Double),
-    ("constant", Column::Boolean),
-    ("dead", Column::Boolean),
-    ("scale_min", Column::Float),
-    ("scale_max", Column::Float),
+const FIELDS: Fields = &[
+    (c"nans", Column::BigInt),
+    (c"infs", Column::BigInt),
+    (c"zeros", Column::BigInt),
+    (c"min", Column::Float),
+    (c"max", Column::Float),
+    (c"sum", Column::Double),
+    (c"sum_squares", Column::Double),
+    (c"mean", Column::Double),
+    (c"stddev", Column::Double),
+    (c"constant", Column::Boolean),
+    (c"dead", Column::Boolean),
+    (c"scale_min", Column::Float),
+    (c"scale_max", Column::Float),
 ];
 
 /// Writes field by field: finding a field's memory costs more than a value.
@@ -82,9 +82,7 @@ impl Scalar for RowStatistics {
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        let bound = TableArgument::bind(session, arguments, 0)?;
-        needs_format(session, &bound)?;
-        Ok(bound)
+        TableArgument::bind_checked(session, arguments, 0, needs_format)
     }
 
     fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Self::Local> {

@@ -2,9 +2,12 @@
 //! list gives one row per id or token, so a list may come from anywhere: a constant, a parameter, a subquery, a column.
 
 use super::ids;
-use super::tables::{Resolver, TableArgument};
-use crate::error::Result;
-use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector};
+use super::sequence::Sequences;
+use super::tables::{Resolver, TableArgument, needs_spec};
+use crate::error::{Error, Result};
+use crate::ffi::{
+    Chunk, Column, IntType, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector,
+};
 use engram_engine::Table;
 use engram_engine::catalog::Session;
 use engram_engine::spec::Sequence;
@@ -40,7 +43,7 @@ impl Scalar for Ids {
 
     fn overloads() -> Vec<Overload> {
         let places =
-            Column::StructList(&[("ord", Column::BigInt), ("token", Column::BigInt), ("rowid", Column::BigInt)]);
+            Column::StructList(&[(c"ord", Column::BigInt), (c"token", Column::BigInt), (c"rowid", Column::BigInt)]);
         LISTS.map(|ids| Overload { parameters: vec![Parameter::Text, ids].into(), result: places }).to_vec()
     }
 
@@ -60,6 +63,14 @@ impl Scalar for Ids {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         let (names, lists) = (input.column(0)?, input.column(1)?);
+        if let (TableArgument::Constant(_), Some(found)) = (bound, lists.entries())
+            && *lists.ty() == Type::List(Box::new(Type::Int(IntType::I64)))
+        {
+            let elements = lists.elements();
+            if let Some(ids) = elements.bigints() {
+                return plain(local, found, ids, output);
+            }
+        }
         let nested = local.read(session, bound, &names, &lists)?;
         let rows = input.len();
         let total = local.ids.len();
@@ -81,6 +92,40 @@ impl Scalar for Ids {
         entries(output, rows, local.lists.iter().map(|(row, _, range)| (*row, range.clone())));
         Ok(())
     }
+}
+
+/// The same for lists of one table without a NULL: what a column of ids comes as, where a list is one id and what is done
+/// for a list is done for each row.
+fn plain(local: &mut Local, lists: &[ListEntry], elements: &[i64], output: &mut OutVector<'_>) -> Result<()> {
+    let Local { resolver, ids, .. } = local;
+    ids.clear();
+    for list in lists {
+        // Callers checked nothing of the entries; DuckDB made them.
+        let (offset, length) = (list.offset as usize, list.length as usize);
+        match elements.get(offset..).and_then(|rest| rest.get(..length)) {
+            Some(&[id]) => ids.push(id),
+            Some(of_list) => ids.extend_from_slice(of_list),
+            None => return Err(Error::argument("a list leaves its elements")),
+        }
+    }
+    resolver.table(0).check_ids(ids)?;
+    let total = ids.len();
+    let mut places = output.struct_elements(total)?;
+    let mut ord = places.field(0);
+    let mut ords = ord.values::<i64>(total);
+    for list in lists {
+        let (of_list, rest) = ords.split_at_mut(list.length as usize);
+        of_list.iter_mut().zip(0..).for_each(|(slot, place)| *slot = place);
+        ords = rest;
+    }
+    places.field(1).set_nulls(0..total);
+    places.field(2).values::<i64>(total).copy_from_slice(ids);
+    let mut offset = 0;
+    for (slot, list) in output.values::<ListEntry>(lists.len()).iter_mut().zip(lists) {
+        *slot = ListEntry { offset, length: list.length };
+        offset += list.length;
+    }
+    Ok(())
 }
 
 impl Local {
@@ -183,9 +228,9 @@ fn entries(output: &mut OutVector<'_>, rows: usize, lists: impl Iterator<Item = 
 }
 
 /// `_engram_sequence(table, tokens, history)`: every token of a sequence with the row ids it looks up.
-pub struct Tokens;
+pub struct SequenceTokens;
 
-impl Scalar for Tokens {
+impl Scalar for SequenceTokens {
     const NAME: &'static str = "_engram_sequence";
     const SPOKEN: &'static str = "engram_embeddings";
     const UNFOLDED: bool = true;
@@ -194,9 +239,9 @@ impl Scalar for Tokens {
 
     fn overloads() -> Vec<Overload> {
         let tokens = Column::StructList(&[
-            ("token", Column::BigInt),
-            ("token_id", Column::BigInt),
-            ("rowids", Column::BigIntList),
+            (c"token", Column::BigInt),
+            (c"token_id", Column::BigInt),
+            (c"rowids", Column::BigIntList),
         ]);
         LISTS
             .map(|list| Overload { parameters: vec![Parameter::Text, list, Parameter::Any].into(), result: tokens })
@@ -204,11 +249,7 @@ impl Scalar for Tokens {
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        let bound = TableArgument::bind(session, arguments, 0)?;
-        if let TableArgument::Constant(name) = &bound {
-            session.table(name)?.require_spec()?;
-        }
-        Ok(bound)
+        TableArgument::bind_checked(session, arguments, 0, needs_spec)
     }
 
     fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Resolver> {
@@ -229,24 +270,16 @@ impl Scalar for Tokens {
         // Row, range in `tokens`, range in `rowids`.
         let mut found: Vec<(usize, Range<usize>, Range<usize>)> = Vec::new();
         let mut history = Vec::new();
-        let elements = list_elements(ids::TOKENS, &lists)?;
-        let earlier = list_elements(ids::HISTORY, &before)?;
-        for row in (0..rows).filter(|&row| !lists.is_null(row)) {
-            let Some(elements) = &elements else { continue };
-            let index = resolver.of_row(session, bound, &names, row)?;
-            let table = resolver.table(index);
-            let spec = table.require_spec()?;
+        let sequences = Sequences::new(&names, &lists, &before)?;
+        for row in 0..rows {
             let (first, start) = (tokens.len(), rowids.len());
-            ids::append_tokens(ids::TOKENS, elements, lists.list(row, elements), spec.vocab_size(), &mut tokens)?;
-            history.clear();
-            if let Some(earlier) = &earlier
-                && !before.is_null(row)
-            {
-                let range = before.list(row, earlier);
-                ids::append_tokens(ids::HISTORY, earlier, range, spec.vocab_size(), &mut history)?;
-            }
+            let Some(table) = sequences.read(session, bound, resolver, row, &mut tokens, &mut history)? else {
+                continue;
+            };
+            let spec = table.require_spec()?;
             rowids.resize(start + (tokens.len() - first) * spec.heads(), 0);
-            spec.rowids_into(Sequence::new(&tokens[first..]).with_history(&history), &mut rowids[start..])?;
+            let sequence = Sequence::new(&tokens[first..]).with_history(&history);
+            spec.rowids_into(sequence, &mut rowids[start..]).map_err(|error| sequences.told(row, error.into()))?;
             // A spec that reaches past the table's rows must fail before any row is returned.
             table.check_ids(&rowids[start..])?;
             found.push((row, first..tokens.len(), start..rowids.len()));
@@ -271,15 +304,6 @@ impl Scalar for Tokens {
         entries(output, rows, found.into_iter().map(|(row, range, _)| (row, range)));
         Ok(())
     }
-}
-
-/// The elements of a list argument of integers; `None` if every row is NULL.
-fn list_elements<'a>(what: &str, lists: &'a Vector<'_>) -> Result<Option<Vector<'a>>> {
-    if *lists.ty() == Type::Null || (0..lists.len()).all(|row| lists.is_null(row)) {
-        return Ok(None);
-    }
-    ids::check_lists(what, lists)?;
-    Ok(Some(lists.elements()))
 }
 
 #[cfg(test)]

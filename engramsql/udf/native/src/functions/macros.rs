@@ -12,9 +12,6 @@ use crate::ffi::Registrar;
 pub const SCAN: &str = "_engram_scan";
 /// Name under which the macro `_engram_ids` calls the native function.
 pub const IDS: &str = "_engram_ids_native";
-/// Name under which the macro `engram_embeddings` calls the native function.
-pub const EMBEDDINGS: &str = "_engram_embeddings";
-
 /// Name under which the macro `engram_warm` calls the native function.
 pub const WARM: &str = "_engram_warm";
 /// Name under which the macro `engram_build` calls the native function.

@@ -2,6 +2,7 @@
 
 mod analysts;
 mod arguments;
+mod blocks;
 mod build;
 mod catalog;
 mod changes;
@@ -25,10 +26,12 @@ mod plan;
 mod primes;
 mod reading;
 mod registry;
+mod relation;
 mod rowids;
 mod scalars;
 mod scan;
 mod scratch;
+mod sequence;
 mod settings;
 mod stream;
 mod stretch;
@@ -43,9 +46,9 @@ mod write;
 use crate::error::Result;
 use crate::ffi::Registrar;
 use listing::Listed;
+pub use relation::relation_sql;
 pub use settings::apply as apply_settings;
 use stream::Streamed;
-pub use typed::relation_sql;
 
 /// Registers every function in the database that is loading the extension.
 pub fn register(registrar: &Registrar) -> Result<()> {
@@ -58,7 +61,7 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<inspect_rows::RowStatistics>()?;
     registrar.scalar::<inspect_rows::RowHash>()?;
     registrar.scalar::<views::Lookup>()?;
-    registrar.scalar::<tokens::Tokens>()?;
+    registrar.scalar::<tokens::OfText>()?;
     registrar.scalar::<distance::RowDistance>()?;
     registrar.scalar::<primes::IsPrime>()?;
     registrar.scalar::<ngrams::OfSequence>()?;
@@ -69,8 +72,9 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<typed::Typed<scalars::OfRow>>()?;
     registrar.scalar::<typed::Typed<scalars::OfRows>>()?;
     registrar.scalar::<typed::TypeText>()?;
+    registrar.scalar::<relation::Relation>()?;
     registrar.scalar::<lists::Ids>()?;
-    registrar.scalar::<lists::Tokens>()?;
+    registrar.scalar::<lists::SequenceTokens>()?;
 
     registrar.table::<fetch::Fetch>()?;
     registrar.table::<scan::Scan>()?;
@@ -80,7 +84,6 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.table_as::<scan::Scan>(macros::SCAN)?;
     registrar.table::<id_scan::RowIds>()?;
     registrar.table_as::<id_scan::RowIds>(macros::IDS)?;
-    registrar.table_as::<embeddings::Embeddings>(macros::EMBEDDINGS)?;
 
     registrar.table::<Listed<catalog::Tables>>()?;
     registrar.table::<Listed<catalog::Views>>()?;

@@ -1,17 +1,20 @@
 //! `_engram_ngrams(table, tokens, history)`: the n-gram behind every row id of a sequence.
 
-use super::ids;
-use super::rowids::Lists;
-use super::tables::{Resolver, TableArgument};
+use super::sequence::Sequences;
+use super::tables::{Resolver, TableArgument, needs_spec};
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
+use crate::ffi::{Chunk, Column, Fields, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
 use engram_engine::catalog::Session;
 use engram_engine::spec::{Ngrams, Sequence};
 use std::sync::Arc;
 
 /// Fields of one n-gram.
-const FIELDS: &[(&str, Column)] =
-    &[("token", Column::BigInt), ("head", Column::Integer), ("rowid", Column::BigInt), ("ngram", Column::BigIntList)];
+const FIELDS: Fields = &[
+    (c"token", Column::BigInt),
+    (c"head", Column::Integer),
+    (c"rowid", Column::BigInt),
+    (c"ngram", Column::BigIntList),
+];
 
 /// The function. A history that is NULL is none.
 pub struct OfSequence;
@@ -43,11 +46,7 @@ impl Scalar for OfSequence {
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        let argument = TableArgument::bind(session, arguments, 0)?;
-        if let TableArgument::Constant(name) = &argument {
-            session.table(name)?.require_spec()?;
-        }
-        Ok(argument)
+        TableArgument::bind_checked(session, arguments, 0, needs_spec)
     }
 
     fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Local> {
@@ -62,29 +61,18 @@ impl Scalar for OfSequence {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         let (names, token_lists, history_lists) = (input.column(0)?, input.column(1)?, input.column(2)?);
-        ids::check_lists(ids::TOKENS, &token_lists)?;
-        ids::check_lists(ids::HISTORY, &history_lists)?;
-        let (tokens, histories) = (Lists::new(&token_lists), Lists::new(&history_lists));
+        let lists = Sequences::new(&names, &token_lists, &history_lists)?;
+        let Local { resolver, tokens, history } = local;
         let mut sequences = Vec::with_capacity(input.len());
         for row in 0..input.len() {
-            let (false, Some(tokens)) = (token_lists.is_null(row), &tokens) else {
+            tokens.clear();
+            let Some(table) = lists.read(session, bound, resolver, row, tokens, history)? else {
                 output.set_null(row);
                 continue;
             };
-            let table = local.resolver.of_row(session, bound, &names, row)?;
-            let spec = local.resolver.table(table).require_spec()?;
-            let vocab = spec.vocab_size();
-            local.tokens.clear();
-            local.history.clear();
-            let told = |error| ids::in_list(error, &token_lists, &tokens.elements, row);
-            ids::append_tokens(ids::TOKENS, &tokens.elements, tokens.range(row), vocab, &mut local.tokens)
-                .map_err(told)?;
-            if let Some(histories) = histories.as_ref().filter(|_| !history_lists.is_null(row)) {
-                let range = histories.range(row);
-                ids::append_tokens(ids::HISTORY, &histories.elements, range, vocab, &mut local.history)?;
-            }
-            let sequence = Sequence::new(&local.tokens).with_history(&local.history);
-            let rowids = spec.rowids(sequence).map_err(|error| told(error.into()))?;
+            let spec = table.require_spec()?;
+            let sequence = Sequence::new(tokens).with_history(history);
+            let rowids = spec.rowids(sequence).map_err(|error| lists.told(row, error.into()))?;
             let ngrams = spec.ngrams(sequence)?;
             sequences.push(Hashed { row, heads: spec.heads(), rowids, ngrams });
         }

@@ -1,7 +1,7 @@
 //! `rowids_for_seq`: the row ids that a token sequence looks up.
 
 use super::ids;
-use super::tables::{Resolver, TableArgument};
+use super::tables::{Resolver, TableArgument, needs_spec};
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector};
 use engram_engine::catalog::Session;
@@ -89,10 +89,7 @@ impl<F: Form> Scalar for Sequences<F> {
         let Some(index) = table else {
             return Ok(Bound { source: Source::Released(Spec::released_qwen_ple()?), tokens, history });
         };
-        let argument = TableArgument::bind(session, arguments, index)?;
-        if let TableArgument::Constant(name) = &argument {
-            session.table(name)?.require_spec()?;
-        }
+        let argument = TableArgument::bind_checked(session, arguments, index, needs_spec)?;
         Ok(Bound { source: Source::Table(argument), tokens, history })
     }
 
@@ -115,16 +112,16 @@ impl<F: Form> Scalar for Sequences<F> {
     }
 }
 
-/// A list argument and its elements; `None` if every row is NULL.
-pub struct Lists<'a> {
+/// A list argument and its elements.
+struct Lists<'a> {
     lists: &'a Vector<'a>,
     /// Elements of all rows.
-    pub elements: Vector<'a>,
+    elements: Vector<'a>,
 }
 
 impl<'a> Lists<'a> {
-    /// `None` if every row is NULL.
-    pub fn new(lists: &'a Vector<'a>) -> Option<Lists<'a>> {
+    /// `None` for the type of an untyped NULL, which has no elements.
+    fn new(lists: &'a Vector<'a>) -> Option<Lists<'a>> {
         if *lists.ty() == Type::Null {
             return None;
         }
@@ -133,7 +130,7 @@ impl<'a> Lists<'a> {
     }
 
     /// Place of row `row` in the elements.
-    pub fn range(&self, row: usize) -> std::ops::Range<usize> {
+    fn range(&self, row: usize) -> std::ops::Range<usize> {
         self.lists.list(row, &self.elements)
     }
 }

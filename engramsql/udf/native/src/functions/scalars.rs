@@ -2,7 +2,7 @@
 
 use super::gather::Gather;
 use super::scratch::grown;
-use super::tables::TableArgument;
+use super::tables::{TableArgument, needs_format};
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
 use engram_engine::Table;
@@ -107,9 +107,7 @@ impl<F: Decoded> Scalar for Vectors<F> {
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        let bound = TableArgument::bind(session, arguments, 0)?;
-        needs_format(session, &bound)?;
-        Ok(bound)
+        TableArgument::bind_checked(session, arguments, 0, needs_format)
     }
 
     fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Gather> {
@@ -126,14 +124,6 @@ impl<F: Decoded> Scalar for Vectors<F> {
         F::COLLECT(gather, session, bound, input, output)?;
         decode(gather, input.len(), output, |table, ids, out| Ok(table.vectors_into(ids, out)?))
     }
-}
-
-/// An error if the table, where it is known when a statement is prepared, has no value format.
-pub fn needs_format(session: &Session, bound: &TableArgument) -> Result<()> {
-    if let TableArgument::Constant(name) = bound {
-        session.table(name)?.require_dim()?;
-    }
-    Ok(())
 }
 
 /// Decodes all batches straight into the output's elements; rows point at their part.

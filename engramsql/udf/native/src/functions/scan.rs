@@ -1,5 +1,6 @@
 //! `engram_scan(table [, first, count])`: rows in id order, read by several threads.
 
+use super::blocks::{Block, Blocks};
 use super::scratch::grown;
 use super::tables::Pinned;
 use super::write;
@@ -8,12 +9,6 @@ use crate::ffi::{Arguments, Column, Columns, OutChunk, Parameter, TableFunction,
 use engram_engine::Table;
 use engram_engine::catalog::Session;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Rows that a thread takes at once: enough that the counter costs nothing, few enough to share a small table.
-const BLOCK: u64 = 8 * 2048;
-/// More threads than any machine gives DuckDB.
-const MAX_THREADS: u64 = 1024;
 
 /// Places of the declared columns.
 const EMBEDDING: usize = 2;
@@ -33,15 +28,13 @@ pub struct Bound {
 /// Progress of one execution.
 pub struct Global {
     table: Arc<Table>,
-    /// First row of the next block.
-    next: AtomicU64,
+    blocks: Blocks,
 }
 
 /// The block a thread is at, and scratch memory that only grows.
 #[derive(Default)]
 pub struct Local {
-    at: u64,
-    end: u64,
+    block: Block,
     ids: Vec<i64>,
     bytes: Vec<u8>,
 }
@@ -67,31 +60,26 @@ impl TableFunction for Scan {
     }
 
     fn init(session: &Arc<Session>, bound: &Bound) -> Result<Global> {
-        Ok(Global { table: bound.table.current(session)?, next: AtomicU64::new(bound.first) })
+        Ok(Global { table: bound.table.current(session)?, blocks: Blocks::new(bound.first..bound.end) })
     }
 
     fn max_threads(bound: &Bound) -> usize {
-        (bound.end - bound.first).div_ceil(BLOCK).clamp(1, MAX_THREADS) as usize
+        Blocks::threads(bound.end - bound.first)
     }
 
     fn call(bound: &Bound, global: &Global, local: &mut Local, output: &mut OutChunk<'_>) -> Result<()> {
-        let fresh = local.at == local.end;
-        if fresh {
-            let next = global.next.fetch_add(BLOCK, Ordering::Relaxed);
-            local.at = next.min(bound.end);
-            local.end = next.saturating_add(BLOCK).min(bound.end);
-        }
-        let first = local.at;
-        let len = (local.end - first).min(output.capacity() as u64) as usize;
-        local.at += len as u64;
+        let (rows, block) = global.blocks.take(&mut local.block, output.capacity());
+        let first = rows.start;
+        let len = (rows.end - first) as usize;
         local.ids.clear();
         // Row ids fit int64: a table's rows do, as its bytes do.
-        local.ids.extend((first..first + len as u64).map(|id| id as i64));
+        local.ids.extend(rows.map(|id| id as i64));
         let (table, ids) = (&global.table, &local.ids);
         // Rows come in order here, while maps are set for scattered ones: without this, each page of a cold table would
         // be waited for alone. Not said when no row is read.
-        let block = first..local.end;
-        if fresh && (output.wants(EMBEDDING) || output.wants(ROW)) {
+        if let Some(block) = block
+            && (output.wants(EMBEDDING) || output.wants(ROW))
+        {
             table.announce(block);
         }
         // Rows that are asked for as bytes and as vectors are read once.

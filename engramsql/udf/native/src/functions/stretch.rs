@@ -1,6 +1,6 @@
 //! Ids that follow each other, as the relation of a table gives them, read as a scan reads.
 
-use super::id_scan::BLOCK;
+use super::blocks::BLOCK;
 use crate::ffi::CHUNK;
 use engram_engine::Table;
 

@@ -88,6 +88,18 @@ impl Named for View {
     }
 }
 
+/// An error if the table has no spec.
+pub fn needs_spec(table: &Table) -> Result<()> {
+    table.require_spec()?;
+    Ok(())
+}
+
+/// An error if the table has no value format.
+pub fn needs_format(table: &Table) -> Result<()> {
+    table.require_dim()?;
+    Ok(())
+}
+
 /// The table or view argument of a scalar function.
 pub enum TableArgument {
     /// The same for every row.
@@ -102,7 +114,21 @@ impl TableArgument {
         TableArgument::bind_to::<Table>(session, arguments, index)
     }
 
-    /// The same for anything that has a name.
+    /// The same; a table that is known this early must also pass `check`.
+    pub fn bind_checked(
+        session: &Session,
+        arguments: &ScalarArguments<'_>,
+        index: usize,
+        check: impl FnOnce(&Table) -> Result<()>,
+    ) -> Result<TableArgument> {
+        let bound = TableArgument::bind(session, arguments, index)?;
+        if let TableArgument::Constant(name) = &bound {
+            check(&*session.table(name)?)?;
+        }
+        Ok(bound)
+    }
+
+    /// The same as [`bind`](Self::bind) for anything that has a name.
     pub fn bind_to<T: Named>(
         session: &Session,
         arguments: &ScalarArguments<'_>,

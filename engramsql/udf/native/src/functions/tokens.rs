@@ -7,7 +7,7 @@ use engram_engine::catalog::Session;
 use std::sync::Arc;
 
 /// The function.
-pub struct Tokens;
+pub struct OfText;
 
 /// Tables and scratch memory of one thread.
 pub struct Local {
@@ -15,7 +15,7 @@ pub struct Local {
     tokens: Vec<i64>,
 }
 
-impl Scalar for Tokens {
+impl Scalar for OfText {
     const NAME: &'static str = "engram_tokens";
     type Bound = TableArgument;
     type Local = Local;
@@ -25,11 +25,10 @@ impl Scalar for Tokens {
     }
 
     fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        let bound = TableArgument::bind(session, arguments, 0)?;
-        if let TableArgument::Constant(name) = &bound {
-            session.table(name)?.require_tokenizer()?;
-        }
-        Ok(bound)
+        TableArgument::bind_checked(session, arguments, 0, |table| {
+            table.require_tokenizer()?;
+            Ok(())
+        })
     }
 
     fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Local> {

@@ -240,18 +240,3 @@ fn type_text(table: Option<&Table>, of: &str) -> Result<String> {
     };
     Ok(format!("\"{ty}\""))
 }
-
-/// SQL for the relation of a table: its columns are those of `engram_scan`, and are computed for the rows and columns
-/// alone that a query uses.
-pub fn relation_sql(table: &Table, name: &str) -> String {
-    let name = format!("'{}'", name.replace('\'', "''"));
-    let (witness, cast) = match write::float_column(table.dim()) {
-        Column::FloatArray(size) => (format!("NULL::FLOAT[{size}][]"), format!("::FLOAT[{size}]")),
-        _ => ("0".to_owned(), String::new()),
-    };
-    format!(
-        "SELECT rowid, head, _engram_vector({name}, rowid, {witness}){cast} AS embedding, \
-         engram_row({name}, rowid) AS \"row\" FROM {}({name})",
-        super::macros::IDS
-    )
-}
