@@ -24,18 +24,3 @@ def hinted(query: object, error: Exception) -> Exception:
     if "engram_" in str(query) and any(puzzle in text for puzzle in _PUZZLES):
         return type(error)(f"{text.rstrip()}\n\n{_LIST if _LISTS.search(str(query)) else _CONSTANT}")
     return error
-
-
-# What DuckDB raises before a statement has begun to run.
-_UNBOUND = {"BinderException", "CatalogException", "ParserException", "SyntaxException", "NotImplementedException"}
-
-
-def must_run_as_written(unread: bool, error: Exception) -> bool:
-    """Whether a planned statement failed before it ran, so that what the caller wrote can run.
-
-    Args:
-        unread: Whether nothing but binding can have happened.
-        error: What DuckDB raised.
-    """
-    kind = type(error)
-    return kind.__module__.split(".")[0] in ("_duckdb", "duckdb") and (unread or kind.__name__ in _UNBOUND)

@@ -11,7 +11,7 @@ from functools import partial as _partial
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from engramsql._hints import hinted as _hinted
-from engramsql._hints import must_run_as_written as _must_run_as_written
+from engramsql.planner.rerun import may_run_as_written as _may_run_as_written
 
 if _TYPE_CHECKING:
     import duckdb
@@ -53,13 +53,13 @@ class Statements(_ABC):
         elif _plan is not None:
             _better = _partial(_plan.relation, _connection, params)
         _explain = _partial(_hinted, query)
-        _keep = _partial(_must_run_as_written, params is None)
+        _again = _partial(_may_run_as_written, query, params is None)
         del self, query, params, _connection, _plan
         if _better is not None:
             try:
                 return _better()
             except Exception as _error:
-                if not _keep(_error):
+                if not _again(_error):
                     raise _explain(_error) from None
         try:
             return _run()
@@ -85,12 +85,13 @@ class Statements(_ABC):
         elif _plan is not None:
             _better = _partial(_plan.execute, _connection, params)
         _explain = _partial(_hinted, query)
+        _again = _partial(_may_run_as_written, query, False)
         del self, query, params, _connection, _plan
         if _better is not None:
             try:
                 return _better()
             except Exception as _error:
-                if not _must_run_as_written(False, _error):
+                if not _again(_error):
                     raise _explain(_error) from None
         try:
             return _run()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engramsql.planner.constraints import Both, Constraint, Listed, Points, Range, Scalar
+from engramsql.planner.rerun import may_run_as_written
 from engramsql.quoting import literal
 
 if TYPE_CHECKING:
@@ -43,12 +44,14 @@ class Explanation:
         accesses = self._planned.accesses
         try:
             rows = connection.sql(self._planned.text, params=params).fetchall()
-        except duckdb.Error:
+        except duckdb.Error as error:
+            if not may_run_as_written(self._text, "ANALYZE" not in self._planned.explain.upper(), error):
+                raise
             # As the statement itself: it runs as it is written.
             rows = connection.sql(self._text, params=params).fetchall()
             accesses = [replace(access, by=None) for access in accesses]
         lines = "\n".join(line(access) for access in accesses)
-        if lines:
+        if lines and "FORMAT" not in self._planned.explain.upper():
             rows.insert(0, ("engramsql", lines + "\n"))
         values = ", ".join(f"({literal(key)}, {literal(value)})" for key, value in rows)
         return f"SELECT * FROM (VALUES {values}) AS plan(explain_key, explain_value)"

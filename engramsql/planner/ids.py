@@ -10,6 +10,8 @@ from engramsql.quoting import literal
 __all__ = ["ROW", "Relation", "by_key", "by_range", "by_set", "source_of"]
 
 ROW = "_engram_r"
+# A user's macro of the same name must not be taken for the function.
+_NATIVE = "system.main"
 _FAR = (1 << 62) - 1
 
 
@@ -27,12 +29,12 @@ class Relation:
     def select(self, ids: str, *, has_head: bool = False, nulls: bool = False) -> str:
         """A derived table with the columns of the table, over ``ids``, which has a column ``rowid``."""
         table = literal(self.name)
-        head = f"{ROW}.head" if has_head else f"engram_head({table}, {ROW}.rowid)"
+        head = f"{ROW}.head" if has_head else f"{_NATIVE}.engram_head({table}, {ROW}.rowid)"
         kept = "" if nulls or has_head else f" WHERE {ROW}.rowid IS NOT NULL"
         return (
             f"(SELECT {ROW}.rowid, {head} AS head, "
             f"{self.embedding} AS embedding, "
-            f'engram_row({table}, {ROW}.rowid) AS "row" FROM {ids} AS {ROW}{kept})'
+            f'{_NATIVE}.engram_row({table}, {ROW}.rowid) AS "row" FROM {ids} AS {ROW}{kept})'
         )
 
 
@@ -65,8 +67,8 @@ def source_of(relation: Relation, constraint: Constraint) -> str:
         return _unnested(table, _distinct(constraint.ids))
     if isinstance(constraint, Listed):
         texts = constraint.lists
-        joined = texts[0] if len(texts) == 1 else f"list_concat({', '.join(texts)})"
-        return _unnested(table, f"list_sort(list_distinct({joined}))")
+        joined = texts[0] if len(texts) == 1 else f"{_NATIVE}.list_concat({', '.join(texts)})"
+        return _unnested(table, f"{_NATIVE}.list_sort({_NATIVE}.list_distinct({joined}))")
     if isinstance(constraint, Range):
         low, high = _bounds(constraint)
         return f"SELECT rowid FROM _engram_ids({table}, {low}, {high})"
@@ -87,7 +89,7 @@ def _distinct(ids: tuple[Scalar, ...]) -> str:
     if None not in values:
         return f"[{', '.join(str(value) for value in sorted(v for v in values if v is not None))}]"
     texts = ", ".join(point.text for point in ids)
-    return f"[{texts}]" if len(ids) == 1 else f"list_sort(list_distinct([{texts}]))"
+    return f"[{texts}]" if len(ids) == 1 else f"{_NATIVE}.list_sort({_NATIVE}.list_distinct([{texts}]))"
 
 
 def _bounds(range_: Range) -> tuple[str, str]:

@@ -103,9 +103,13 @@ def transfer(known: dict[Place, Found]) -> None:
                     found.values = other.values
 
 
-def reaches(item: Item, key: Scalar, swapped: bool) -> bool:
+def reaches(block: Block, item: Item, key: Scalar, swapped: bool) -> bool:
     """Whether a key can be used at the place of a relation: what it uses stands to the left, or outside."""
     if item.kind not in ("inner", "left"):
+        return False
+    joined_to = [other for other in block.items if other.group == item.group]
+    if len(joined_to) > 1 and any(block.items[index].group != item.group for index in key.relations):
+        # DuckDB 2.0 fails to bind a join tree that looks a row up by a column from before a comma.
         return False
     if swapped and item.index < 2:
         return item.index == 0 and key.relations <= {1}

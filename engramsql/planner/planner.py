@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import threading
+import warnings
 from collections import OrderedDict
 from dataclasses import replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import duckdb
 
+from engramsql.errors import EngramWarning
 from engramsql.planner.gate import Gate, declares
 from engramsql.planner.ids import Relation
 from engramsql.planner.literals import fold, unfold
@@ -48,6 +51,7 @@ class Planner:
         self._question = ""
         self._relations: dict[str, Relation] = {}
         self._steady: set[str] | None = None
+        self._warned = False
         self._plans: OrderedDict[tuple[object, ...], Planned | None] = OrderedDict()
         self._lock = threading.RLock()
 
@@ -120,10 +124,16 @@ class Planner:
             return None
         except duckdb.Error:
             raise
-        except Exception:
+        except Exception as error:
             # A statement must not fail for a tree that the parser builds otherwise than its versions seen so far.
             if self.strict:
                 raise
+            if not self._warned:
+                self._warned = True
+                parser = f"sqlglot {version('sqlglot')}"
+                warnings.warn(
+                    f"not planned: {parser} reads a statement otherwise: {error!r}", EngramWarning, stacklevel=7
+                )
             return None
         planned.text = explain + planned.text
         planned.explain = explain
@@ -179,7 +189,8 @@ class Planner:
         self._gate = Gate(reached)
         known = ", ".join(literal(name) for name in sorted(reached))
         self._question = (
-            "SELECT current_setting('search_path'), database_name, schema_name, view_name, sql FROM duckdb_views() "
+            "SELECT current_setting('search_path'), current_setting('default_order'), database_name, schema_name, "
+            "view_name, sql FROM duckdb_views() "
             f"WHERE lower(view_name) IN ({known or 'NULL'})"
         )
         self._stale = False
@@ -196,8 +207,11 @@ class Planner:
             rows = self._connection.sql(self._question).fetchall()
         if any(path not in ("", "main", "memory.main") for path, *_ in rows):
             return None
+        # The planner takes an order without a direction for an ascending one.
+        if any(not order.upper().startswith("ASC") for _, order, *_ in rows):
+            return None
         views = tuple(
-            (name, sql) for _, database, schema, name, sql in rows if (database, schema) == ("memory", "main")
+            (name, sql) for _, _, database, schema, name, sql in rows if (database, schema) == ("memory", "main")
         )
         names: set[str] = set()
         found = self._gate.found(text)

@@ -14,7 +14,7 @@ from engramsql.planner.ordered import first_rows
 from engramsql.planner.predicates import Found, Queried, Reader, conjuncts, merge
 from engramsql.planner.references import Pieces, around, expression_of, is_narrow, is_repeatable, put, same_names
 from engramsql.planner.shape import columns_of, is_steady, restrictable, traced
-from engramsql.planner.source import Source, ends_of_columns, parse
+from engramsql.planner.source import NotUnderstoodError, Source, ends_of_columns, parse
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ Demands = dict[str, Found]
 
 # Views over views, and expressions over expressions, are looked through so deep.
 _DEPTH = 8
+# And so many of them for one statement.
+_PATIENCE = 40
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Rewriter:
     unnamed: list[tuple[int, int]] = field(default_factory=list)
     gains: int = 0
     depth: int = 0
+    #: How many queries behind names may still be read: each of them may stand behind many others.
+    patience: int = _PATIENCE
 
     def query(self, node: Any, source: Source, scope: Scope, outer: Block | None, demands: Demands) -> None:
         """Plans a query in place."""
@@ -181,12 +185,18 @@ class Rewriter:
         self.shared[name] = (source, span, before)
         return name
 
+    def _read(self, source: Source) -> Any:
+        self.patience -= 1
+        if self.patience < 0:
+            raise NotUnderstoodError("too many queries behind names")
+        return parse(source)
+
     def repeats(self, expression: Expression) -> bool:
         """Whether a common table expression is the same if it is read twice."""
         if not expression.plain:
             return False
         source = Source(expression.text)
-        tree = parse(source)
+        tree = self._read(source)
         return (
             is_steady(source, self.catalog.steady)
             and is_repeatable(tree)
@@ -308,7 +318,7 @@ class Rewriter:
                 block.source.change(*found.written, "true")
             return ordered or ([by_set(relation, found.values)], found.values)
         for key in found.keys:
-            if joins.reaches(item, key, swapped) and joins.without_left(block, item, key):
+            if joins.reaches(block, item, key, swapped) and joins.without_left(block, item, key):
                 return [by_key(relation, key.text)], key
         for queried in found.queries:
             pieces = queries.ids_of_query(self, block, item, relation, queried)
@@ -334,7 +344,7 @@ class Rewriter:
             keys = [
                 Scalar(key.text, outer=True, aliases=key.aliases, fragile=key.fragile)
                 for key in found.keys
-                if joins.reaches(item, key, swapped) and not key.bare
+                if joins.reaches(block, item, key, swapped) and not key.bare
             ]
             if item.renamed:
                 if name not in item.renamed:
@@ -362,7 +372,7 @@ class Rewriter:
         if item.renamed and what.columns:
             return False
         inner = Source(what.text)
-        tree = parse(inner)
+        tree = self._read(inner)
         home = what.scope if isinstance(what, Expression) else Scope()
         if not same_names(tree, home, block.scope):
             return False

@@ -15,7 +15,7 @@ __all__ = ["NAME", "Planned", "plan"]
 #: Stands for the name of a column until DuckDB has said what it is.
 NAME = "_engram_name_{}_"
 
-_STARTS = {"SELECT", "FROM", "WITH", "INSERT", "CREATE", "COPY", "DESCRIBE", "UPDATE", "DELETE", "MERGE", "PIVOT", "("}
+_STARTS = {"SELECT", "FROM", "WITH", "INSERT", "CREATE", "COPY", "DESCRIBE", "("}
 
 
 @dataclass
