@@ -11,8 +11,8 @@ _LIST = (
 )
 _CONSTANT = (
     "table functions of EngramSQL take the name of a table and the limits of a range as constants, parameters or "
-    "variables; for several tables write a query of each and UNION ALL. Lists of engram_fetch and engram_embeddings may "
-    "come from columns and subqueries"
+    "variables; for several tables write a query of each and UNION ALL. Lists of engram_fetch and engram_embeddings "
+    "may come from columns and subqueries"
 )
 # DuckDB's wording, up to 2.0; a message that no longer matches is passed on as it is.
 _PUZZLES = ("Table function cannot contain subqueries", "does not support lateral join column parameters")

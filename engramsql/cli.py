@@ -114,7 +114,7 @@ def _script_parser() -> argparse.ArgumentParser:
     # Only to say what is wrong with it.
     parser.add_argument("more", nargs="*", help=argparse.SUPPRESS)
     script = parser.add_mutually_exclusive_group()
-    script.add_argument("-c", "--command", metavar="SQL", help="run these statements")
+    script.add_argument("-c", "--command", metavar="SQL", action="append", help="run these statements; may be repeated")
     script.add_argument("-f", "--file", metavar="FILE", help="run the statements in FILE")
     _add_format(parser)
     parser.add_argument("--read-only", action="store_true", help="write nothing, refuse changes of the catalog")
@@ -183,7 +183,14 @@ def _looks_like_sql(word: str) -> bool:
 
 def _script_text(options: argparse.Namespace) -> str:
     if options.command is not None:
-        return str(options.command)
+        for text in options.command:
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                shown = text.encode(errors="backslashreplace").decode()
+                raise ArgumentError(f"-c is not UTF-8: {shown[:60]!r}") from error
+        # On lines of their own: a comment at the end of one must not hide the semicolon.
+        return "\n;\n".join(options.command)
     name = "stdin" if options.file in (None, "-") else f"'{options.file}'"
     try:
         if name != "stdin":

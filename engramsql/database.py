@@ -317,9 +317,11 @@ class Database(Statements, Inspection, Lifecycle):
             ArgumentError: If it is no size, or too small to keep rows.
         """
         self._open_session()
+        # Not on the connection itself: the caller may be reading a result there.
+        cursor = self._connection.cursor()
         # What was SET before, right or wrong, ends here; the engine notices when a function of ours binds.
-        self._connection.execute("RESET GLOBAL engram_ram_budget")
-        self._connection.execute("FROM engram_cache()").fetchall()
+        cursor.execute("RESET GLOBAL engram_ram_budget")
+        cursor.execute("FROM engram_cache()").fetchall()
         set_ram_budget(budget)
         if budget is None or udf.shares_engine(self._connection):
             return
@@ -330,8 +332,8 @@ class Database(Statements, Inspection, Lifecycle):
             half = given // 2
         except ArgumentError:
             half = 0
-        self._connection.execute(f"SET GLOBAL engram_ram_budget = '{half}'")
-        self._connection.execute("FROM engram_cache()").fetchall()
+        cursor.execute(f"SET GLOBAL engram_ram_budget = '{half}'")
+        cursor.execute("FROM engram_cache()").fetchall()
 
     def set_threads(self, threads: int | None) -> None:
         """Sets the threads of DuckDB, and of one call for rows in memory.
@@ -344,10 +346,11 @@ class Database(Statements, Inspection, Lifecycle):
         """
         self._open_session()
         set_threads(threads)
+        cursor = self._connection.cursor()
         if threads is None:
-            self._connection.execute("RESET threads")
+            cursor.execute("RESET threads")
         else:
-            self._connection.execute(f"SET threads = {threads:d}")
+            cursor.execute(f"SET threads = {threads:d}")
 
     def close(self) -> None:
         """Closes the connection; what is being prefetched is cancelled, and a temporary database is removed.

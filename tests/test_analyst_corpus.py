@@ -69,9 +69,9 @@ def test_heads_that_a_corpus_does_not_use(ple: Any) -> None:
     assert [line[3:] for line in lines] == [(0, 0, 0, 0.0, 0.0, 0, 0, 0)] * len(SIZES)
     assert q(ple, "FROM engram_coverage('ple', 'none')") == [(0, 0, 0, sum(SIZES), 0.0)]
     assert q(ple, "FROM engram_collisions('ple', 'none')") == []
-    assert q(ple, "SELECT batches, lookups, rows_used, batch_rows_mean, top_100_share FROM engram_reuse('ple', 'none', 4)") == [
-        (0, 0, 0, None, None)
-    ]
+    assert q(
+        ple, "SELECT batches, lookups, rows_used, batch_rows_mean, top_100_share FROM engram_reuse('ple', 'none', 4)"
+    ) == [(0, 0, 0, None, None)]
 
 
 def test_collisions_and_the_ngrams_behind_them(ple: Any, corpus: list[list[int] | None]) -> None:
@@ -129,7 +129,7 @@ def test_a_batch_has_tokens(ple: Any) -> None:
             ("-1", "-1"),
             ("2.5", "DECIMAL(2,1) 2.5"),
             ("1.0::DOUBLE", "DOUBLE 1.0"),
-            ("'2'", "VARCHAR 2"),
+            ("'2'", "VARCHAR '2'"),
             ("NULL", "NULL"),
             ("1::HUGEINT << 100", str(1 << 100)),
             ("(SELECT 0)", "0"),
@@ -147,7 +147,7 @@ def test_a_row_id_is_one_of_the_table(ple: Any) -> None:
     for corpus in ("docs", "none"):
         for rowid, *fragments in [
             ("3.4", "engram_row_ngrams: a row id must be an integer, got DECIMAL(2,1) 3.4", rows),
-            ("'3'", "a row id must be an integer, got VARCHAR 3", rows),
+            ("'3'", "a row id must be an integer, got VARCHAR '3'", rows),
             ("-1", "row id -1 is out of range", rows),
             ("1408", "row id 1408 is out of range", rows),
             ("1::HUGEINT << 100", "is out of range", rows),
@@ -200,12 +200,12 @@ def test_what_no_corpus_is(ple: Any) -> None:
     # Which of many sequences it is.
     ple.connection.execute("INSERT INTO wild VALUES ([1]), ([7, 8, NULL, 1, 2, 3, 4, 5, 6, 9])")
     for name in ("head_load", "collisions", "coverage", "hot_rows"):
-        ple.connection.execute("CREATE OR REPLACE TABLE some AS FROM wild LIMIT 2")
+        ple.connection.execute("CREATE OR REPLACE TABLE a_part AS FROM wild LIMIT 2")
         said = "token id 600 at position 0 is outside the vocabulary (0 to 511), in the list [600]"
-        sql_refuses(ple, f"FROM engram_{name}('ple', 'some')", said)
-        ple.connection.execute("CREATE OR REPLACE TABLE some AS FROM wild OFFSET 1")
+        sql_refuses(ple, f"FROM engram_{name}('ple', 'a_part')", said)
+        ple.connection.execute("CREATE OR REPLACE TABLE a_part AS FROM wild OFFSET 1")
         said = "token id at position 2 is NULL, in the list [7, 8, NULL, 1, 2, 3, 4, 5, ...]"
-        sql_refuses(ple, f"FROM engram_{name}('ple', 'some')", said)
+        sql_refuses(ple, f"FROM engram_{name}('ple', 'a_part')", said)
 
 
 def test_the_v41_checkpoint(db: Any) -> None:

@@ -150,9 +150,8 @@ def test_values_that_are_not_finite(tmp_path: Path) -> None:
     b = [[1.0, 0.0], [7.0, 1.0], [2.0, nan], [nan, 3.0], [inf, 6.0], [5.0, 1.0], [nan, 0.0], [3.0, 0.0], [inf, 0.0]]
     con = connect()
     for name, rows in (("a", a), ("b", b)):
-        of = f"SELECT unnest({rows}::FLOAT[][]) AS embedding".replace("nan", "'nan'").replace("inf", "'inf'")
-        of = of.replace("-'inf'", "'-inf'")
-        con.execute(f"COPY ({of}) TO '{tmp_path / name}' (FORMAT engram, VALUE_FORMAT f32)")
+        values = ", ".join(f"{[str(value) for value in row]}::FLOAT[]" for row in rows)
+        con.execute(f"COPY (SELECT unnest([{values}])) TO '{tmp_path / name}' (FORMAT engram, VALUE_FORMAT f32)")
         con.execute(f"CALL engram_register('{name}', '{tmp_path / name}')")
         assert q(con, f"SELECT * EXCLUDE (head, cosine_mean) FROM engram_distance('{name}', '{name}')") == [
             (9, 0, 0, 0.0, 0.0, 0.0)
@@ -169,9 +168,9 @@ def test_values_that_are_not_finite(tmp_path: Path) -> None:
         norm = 5 if pair == "'a', 'b'" else 3
         assert [line[1:] for line in lines if line[0] in (4, 7)] == [(2, None, None), (4, 4 / norm, pytest.approx(0.6))]
         assert all(relative is None for rowid, _, relative, _ in lines if rowid != 7)
-        assert q(con, f"SELECT rows, changed, not_finite, relative_max, cosine_min, born, died FROM engram_drift({pair})") == [
-            (9, 7, 5, 4 / norm, pytest.approx(0.6), 0, 0)
-        ]
+        assert q(
+            con, f"SELECT rows, changed, not_finite, relative_max, cosine_min, born, died FROM engram_drift({pair})"
+        ) == [(9, 7, 5, 4 / norm, pytest.approx(0.6), 0, 0)]
 
 
 def test_formats_may_differ(tmp_path: Path) -> None:

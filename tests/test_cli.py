@@ -92,6 +92,20 @@ def test_what_is_not_closed_is_an_error(tail: str):
     assert run("-c", tail).returncode == 1
 
 
+def test_several_commands_run_in_order():
+    assert (
+        out("-c", "CREATE TABLE t AS SELECT 1 AS i -- one", "-c", "INSERT INTO t VALUES (2)", "-c", "FROM t")
+        == "i\n1\n2\n"
+    )
+
+
+def test_a_command_that_is_no_text_is_named():
+    done = run("-c", "SELECT '\udcff'")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"-c is not UTF-8" in done.stderr
+    assert b"udcff" in done.stderr
+
+
 def test_only_results_are_data():
     script = "CREATE TABLE t (i INT); INSERT INTO t VALUES (1), (2); SET threads = 1; DELETE FROM t WHERE i = 1"
     assert out("-c", script) == ""

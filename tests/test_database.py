@@ -458,3 +458,13 @@ def test_a_table_hidden_by_another_relation_is_told(tmp_path):
         db.execute("CREATE TABLE mine AS SELECT 1 AS a")
         with pytest.warns(engram_errors.EngramWarning, match="'mine' is hidden"):
             db.register("mine", GOLDEN / "ckpt_qwen4_exp_fp8")
+
+
+def test_settings_leave_an_open_result_alone():
+    with engramsql.connect() as db:
+        result = db.execute("FROM range(10000)")
+        result.fetchmany(1)
+        db.set_threads(1)
+        db.set_ram_budget("64MB")
+        assert len(result.fetchall()) == 9999
+        db.set_ram_budget(None)
