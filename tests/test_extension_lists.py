@@ -401,7 +401,7 @@ def test_lists_of_a_column_give_each_row_its_own_ids(con, where, expression):
     con.execute("SET threads = 1")
     con.execute(
         "CREATE OR REPLACE TEMP TABLE many AS "
-        "SELECT n, list_transform(range(n % 4), x -> (n * 7 + x) % 1408) AS ids FROM range(1400) AS t(n) "
+        "SELECT n, range(n, n + n % 4) AS ids FROM range(1400) AS t(n) "
         "UNION ALL SELECT n, [n] FROM range(1400) AS t(n)"
     )
     got = con.execute(
@@ -409,7 +409,8 @@ def test_lists_of_a_column_give_each_row_its_own_ids(con, where, expression):
         f"engram_fetch('ple', {expression}) AS f WHERE {where}"
     ).fetchall()
     ((want,),) = con.execute(f"SELECT list((n, {expression})) FROM many WHERE {where}").fetchall()
-    assert got == [(n, place, None, rowid, True) for n, ids in want for place, rowid in enumerate(ids)]
+    # Sorted: which half of the union comes first is DuckDB's choice.
+    assert sorted(got) == sorted((n, place, None, rowid, True) for n, ids in want for place, rowid in enumerate(ids))
     con.execute("RESET threads")
 
 
