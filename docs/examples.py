@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 from contextlib import contextmanager
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).resolve().parent
 GOLDEN = DOCS.parent / "tests" / "golden"
-
-# Knows the words of the examples; the golden checkpoints come without a tokenizer.
-_TOKENIZER = {
-    "version": "1.0",
-    "pre_tokenizer": {"type": "Whitespace"},
-    "model": {"type": "WordLevel", "vocab": {"hello": 17, "world": 4, "[UNK]": 0}, "unk_token": "[UNK]"},
-}
 
 # A block of SQL and the table below it, if there is one. Between the two a mark says that the values are those of one
 # machine or moment.
@@ -58,9 +50,8 @@ def _prepared() -> Iterator[engramsql.Database]:
     os.symlink(GOLDEN / "ckpt_qwen4_exp_fp8", "models/qwen")
     os.symlink(GOLDEN / "ckpt_deepseek_v41", "models/deepseek")
     with engramsql.connect("mydb") as database:
-        with open("models/tokenizer.json", "w", encoding="utf-8") as file:
-            json.dump(_TOKENIZER, file)
-        database.register("ple", "models/qwen", tokenizer="models/tokenizer.json")
+        # The golden checkpoints come without a tokenizer.
+        database.register("ple", "models/qwen", tokenizer=DOCS / "tokenizer.json")
         database.register("engram", "models/deepseek")
         database.build_view("corpus", "ple", [[17, 4, 256, 17, 4]])
         database.execute("CREATE TABLE docs (name TEXT, tokens BIGINT[])")

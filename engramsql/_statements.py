@@ -53,7 +53,7 @@ class Statements(_ABC):
         elif _plan is not None:
             _better = _partial(_plan.relation, _connection, params)
         _explain = _partial(_hinted, query)
-        _again = _partial(_may_run_as_written, query, params is None)
+        _again = _partial(_may_run_as_written, query, params is None and isinstance(_plan, str))
         del self, query, params, _connection, _plan
         if _better is not None:
             try:

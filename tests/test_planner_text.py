@@ -303,7 +303,7 @@ def test_what_explain_says(shared: Both):
     relation = shared.db.sql("EXPLAIN SELECT * FROM ple WHERE rowid = ?", [5])
     plain = shared.db.sql("EXPLAIN SELECT 1")
     assert (relation.columns, relation.types) == (plain.columns, plain.types)
-    for words in ("EXPLAIN ANALYZE", "EXPLAIN (FORMAT json)", "explain analyze"):
+    for words in ("EXPLAIN ANALYZE", "explain analyze"):
         found = shared.db.execute(f"{words} SELECT p.row, k.id FROM ple p, keys k WHERE p.rowid = k.id").fetchall()
         assert found[0] == ("engramsql", "ple: the row of k.id by lookup, one for each\n")
         assert len(found) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engramsql.quoting import folded
+from engramsql.quoting import folded, literal
 
 if TYPE_CHECKING:
     import duckdb
@@ -68,12 +68,21 @@ class Catalog:
     connection: duckdb.DuckDBPyConnection
     #: Functions that give the same for the same arguments.
     steady: set[str]
+    #: Whether DuckDB was asked for what may be otherwise the next time.
+    asked: bool = False
     _base: set[str] | None = None
 
-    @property
-    def asked(self) -> bool:
-        """Whether it was asked which tables DuckDB has."""
-        return self._base is not None
+    def are_scalars(self, names: set[str]) -> bool:
+        """Whether functions give one value for each row: neither aggregates nor macros, which can be anything."""
+        if not names:
+            return True
+        self.asked = True
+        listed = ", ".join(literal(name) for name in sorted(names))
+        rows = self.connection.sql(
+            "SELECT lower(function_name), bool_and(function_type = 'scalar') FROM duckdb_functions() "
+            f"WHERE lower(function_name) IN ({listed}) GROUP BY 1"
+        ).fetchall()
+        return {name for name, scalar in rows if scalar} == names
 
     def resolve(self, table: exp.Table, scope: Scope) -> Relation | Expression | View | str | None:
         """What a reference in FROM means; a text is a table of DuckDB, None is anything else."""
@@ -97,6 +106,7 @@ class Catalog:
     def _tables_of_duckdb(self) -> set[str]:
         """Tables in DuckDB's own storage: read twice, they are the same."""
         if self._base is None:
+            self.asked = True
             rows = self.connection.sql(
                 "SELECT table_name FROM duckdb_tables() "
                 "WHERE database_name IN ('memory', 'temp') AND schema_name = 'main'"

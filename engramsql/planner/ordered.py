@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engramsql.planner.blocks import Block, Item, argument, expands
 from engramsql.planner.constraints import Constraint, Range, Scalar
@@ -10,16 +10,19 @@ from engramsql.planner.ids import Relation, by_set
 from engramsql.planner.predicates import Found, Reader, conjuncts
 from engramsql.planner.shape import is_single_pass
 
+if TYPE_CHECKING:
+    from engramsql.planner.names import Catalog
+
 __all__ = ["first_rows"]
 
 
 def first_rows(
-    block: Block, item: Item, relation: Relation, found: Found
+    block: Block, item: Item, relation: Relation, found: Found, catalog: Catalog
 ) -> tuple[list[str | tuple[int, int]], Constraint | Scalar | str] | None:
     """The derived table of the rows that a block returns at most, if its order and limit say which they are."""
     select = block.select
     order, limit, offset = (argument(select, key) for key in ("order", "limit", "offset"))
-    if order is None or limit is None or len(block.items) != 1 or not is_single_pass(block):
+    if order is None or limit is None or len(block.items) != 1 or not is_single_pass(block, catalog):
         return None
     ascending = _direction(block, order)
     count = _count(limit)

@@ -302,7 +302,7 @@ class Rewriter:
     def _table(self, block: Block, item: Item, relation: Relation, found: Found, swapped: bool) -> None:
         chosen = self._choose(block, item, relation, found, swapped)
         if chosen is None:
-            chosen = first_rows(block, item, relation, found)
+            chosen = first_rows(block, item, relation, found, self.catalog)
         self.accesses.append(Access(relation, chosen[1] if chosen is not None else None))
         if chosen is not None:
             put(block, item, *chosen[0])
@@ -313,7 +313,7 @@ class Rewriter:
     ) -> tuple[Pieces, Constraint | Scalar | str] | None:
         """The derived table for a reference and by what it is restricted."""
         if found.values is not None and is_narrow(found.values, relation):
-            ordered = first_rows(block, item, relation, found)
+            ordered = first_rows(block, item, relation, found, self.catalog)
             if ordered is None and found.written is not None:
                 block.source.change(*found.written, "true")
             return ordered or ([by_set(relation, found.values)], found.values)
@@ -328,7 +328,7 @@ class Rewriter:
             pieces = queries.ids_of_later(self, block, item, relation, key)
             if pieces is not None:
                 return around(relation, pieces), key
-        ordered = first_rows(block, item, relation, found)
+        ordered = first_rows(block, item, relation, found, self.catalog)
         if ordered is not None:
             return ordered
         if found.values is not None:

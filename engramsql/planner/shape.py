@@ -9,6 +9,7 @@ from engramsql.planner.ids import Relation
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
+    from engramsql.planner.names import Catalog
     from engramsql.planner.source import Source
     from engramsql.planner.values import Place
 
@@ -109,7 +110,7 @@ def restrictable(block: Block, place: Place) -> bool:
     return _is_group_key(block, group, place)
 
 
-def is_single_pass(block: Block) -> bool:
+def is_single_pass(block: Block, catalog: Catalog) -> bool:
     """Whether a block returns one row for each row of FROM that passes WHERE, until its limit."""
     from sqlglot import exp
 
@@ -117,9 +118,11 @@ def is_single_pass(block: Block) -> bool:
     if not block.plain or any(argument(select, key) for key in ("distinct", "group", "having", "qualify", "fetch")):
         return False
     parts = [*select.expressions, argument(select, "order")]
-    kinds = (exp.Window, exp.Unnest, exp.Explode, exp.AggFunc)
-    # An aggregate that the parser does not know is an anonymous function, as any other.
-    return not any(part.find(*kinds, exp.Anonymous, exp.AnonymousAggFunc) for part in parts)
+    if any(part.find(exp.Window, exp.Unnest, exp.Explode, exp.AggFunc, exp.AnonymousAggFunc) for part in parts):
+        return False
+    # What the parser does not know may be an aggregate, or a macro around one.
+    unknown = {folded(call.name) for part in parts for call in part.find_all(exp.Anonymous)}
+    return catalog.are_scalars(unknown)
 
 
 def _is_group_key(block: Block, group: Any, place: Place) -> bool:

@@ -90,7 +90,6 @@ FORMS = (
     "SELECT {v} FROM big WHERE rowid IN (SELECT id FROM k)",
     "SELECT {v} FROM big WHERE rowid IN (SELECT id FROM k WHERE w = 1) AND rowid IS NOT NULL",
     "SELECT {v} FROM big WHERE rowid IN (SELECT unnest(ids) FROM lists)",
-    "SELECT {v} FROM big WHERE rowid = (SELECT max(id) FROM k WHERE id < 200000)",
     "SELECT {v} FROM big b WHERE EXISTS (SELECT 1 FROM k WHERE k.id = b.rowid)",
     "SELECT {v} FROM big b SEMI JOIN k ON k.id = b.rowid",
     "SELECT k.w, {v} FROM k JOIN big b ON b.rowid = k.id",
