@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ ROWS = 200_000
 # No key outside of the table, no NULL and no repeat makes a read; a few rows may be read twice, where a condition on
 # the vector and the SELECT list both compute it.
 SPARE = 8
-
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("engramsql.planner") is None, reason="reads without a planner")
 
 
 @pytest.fixture(scope="module")
