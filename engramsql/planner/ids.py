@@ -43,12 +43,12 @@ def by_key(relation: Relation, key: str) -> str:
 
     Written without a FROM of its own, which DuckDB plans without a join.
     """
-    return relation.select(f"(SELECT _engram_key({literal(relation.name)}, {key}) AS rowid)", nulls=True)
+    return relation.select(f"(SELECT {_NATIVE}._engram_key({literal(relation.name)}, {key}) AS rowid)", nulls=True)
 
 
 def by_range(relation: Relation, low: str, high: str) -> str:
     """The rows from ``low`` to ``high``, in order."""
-    return relation.select(f"_engram_ids({literal(relation.name)}, {low}, {high})", has_head=True)
+    return relation.select(_between(literal(relation.name), low, high), has_head=True)
 
 
 def by_set(relation: Relation, constraint: Constraint) -> str:
@@ -71,15 +71,19 @@ def source_of(relation: Relation, constraint: Constraint) -> str:
         return _unnested(table, f"{_NATIVE}.list_sort({_NATIVE}.list_distinct({joined}))")
     if isinstance(constraint, Range):
         low, high = _bounds(constraint)
-        return f"SELECT rowid FROM _engram_ids({table}, {low}, {high})"
+        return f"SELECT rowid FROM {_between(table, low, high)}"
     if isinstance(constraint, Both):
         parts = " UNION ALL ".join(f"FROM ({source_of(relation, part)})" for part in constraint.parts)
         return f"SELECT DISTINCT rowid FROM ({parts}) ORDER BY rowid"
     raise TypeError(f"no set: {constraint}")
 
 
+def _between(table: str, low: str, high: str) -> str:
+    return f"{_NATIVE}._engram_ids_native({table}, low := {low}, high := {high})"
+
+
 def _unnested(table: str, ids: str) -> str:
-    return f"SELECT _engram_key({table}, _engram_i) AS rowid FROM (SELECT unnest({ids}) AS _engram_i)"
+    return f"SELECT {_NATIVE}._engram_key({table}, _engram_i) AS rowid FROM (SELECT unnest({ids}) AS _engram_i)"
 
 
 def _distinct(ids: tuple[Scalar, ...]) -> str:

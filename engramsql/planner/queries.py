@@ -134,7 +134,7 @@ def _distinct_ids(relation: Relation, pieces: list[str | tuple[int, int]]) -> li
     # The union refuses a query of several columns, as IN does.
     return [
         (
-            f"(SELECT DISTINCT _engram_key({literal(relation.name)}, _engram_i) AS rowid FROM "
+            f"(SELECT DISTINCT system.main._engram_key({literal(relation.name)}, _engram_i) AS rowid FROM "
             "(SELECT NULL::BIGINT AS _engram_i WHERE false UNION ALL ("
         ),
         *pieces,
@@ -164,7 +164,7 @@ def ids_of_later(
         block.source.change(*span, text)
     else:
         return None
-    return [f"(SELECT DISTINCT _engram_key({literal(relation.name)}, {key.text}) AS rowid FROM {text})"]
+    return [f"(SELECT DISTINCT system.main._engram_key({literal(relation.name)}, {key.text}) AS rowid FROM {text})"]
 
 
 def _is_shareable(rewriter: Rewriter, block: Block, item: Item) -> bool:
