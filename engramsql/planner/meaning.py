@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ASCENDING", "USUAL", "Meaning", "NamedView"]
 
-# DuckDB writes the texts of all views, also of its own, for whoever asks for one, which takes most of a millisecond. An id
-# is never given twice, and a view that is replaced gets another one; one that is renamed keeps it.
-_IDS = "SELECT view_oid, view_name FROM system.main.duckdb_views()"
+# DuckDB writes the texts of all views, also of its own, for whoever asks for one, which takes most of a millisecond. An
+# id is never given twice, and a view that is replaced gets another one; one that is renamed keeps it.
+_ID = "_engram_view_id"
+_IDS = f"SELECT view_oid AS {_ID}, view_name FROM system.main.duckdb_views()"
 _TEXTS = (
     "SELECT view_name, sql FROM system.main.duckdb_views() "
     "WHERE NOT internal AND database_name = 'memory' AND schema_name = 'main' ORDER BY view_oid"
@@ -46,10 +47,15 @@ class NamedView(NamedTuple):
 
 
 class Meaning:
-    """Asks one connection what names mean. Not safe to share between threads."""
+    """Asks one connection what names mean. Not safe to share between threads.
+
+    Made before anybody else has the connection.
+    """
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
+        connection.execute(f"PREPARE {_PREPARED} AS {_IDS}")
+        connection.execute(f"SELECT 0 AS {_ID}").fetchall()
         self._ids: list[tuple[int, str]] | None = None
         self._views: tuple[NamedView, ...] = ()
         self._columns: dict[str, str] = {}
@@ -63,7 +69,7 @@ class Meaning:
         Args:
             at_once: Whether the connection is about to run a statement itself, so that nobody reads a result of it.
         """
-        ids = self._ids_at_once() if at_once else self._ids_beside()
+        ids = self._ids_at_once() if at_once or self._is_free() else self._ids_beside()
         if ids != self._ids:
             # Should they change in between, the texts are the newer ones, and the next question finds other ids.
             rows = self._connection.sql(_TEXTS).fetchall()
@@ -71,6 +77,11 @@ class Meaning:
             self._columns.clear()
             self._ids = ids
         return self._views
+
+    def _is_free(self) -> bool:
+        """Whether the connection has no result of its own, or only one that was read to its end here."""
+        description = self._connection.description
+        return description is None or description[0][0] == _ID
 
     def _ids_at_once(self) -> list[tuple[int, str]]:
         """By a prepared statement, which DuckDB binds again only if a catalog changed."""

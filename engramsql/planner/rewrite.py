@@ -46,10 +46,10 @@ class Rewriter:
 
     catalog: Catalog
     lists: list[str]
+    #: The tree of the whole statement.
+    tree: Any
     #: The common table expressions that are read by name, where the rewriter is now.
     named: list[Expression] = field(default_factory=list)
-    #: How often a name of a relation occurs in the statement, folded.
-    references: dict[str, int] = field(default_factory=dict)
     #: In the order in which they were planned.
     accesses: list[Access] = field(default_factory=list)
     #: Queries that are read twice, and so are written once: text by name.
@@ -216,6 +216,12 @@ class Rewriter:
                 return False
         return True
 
+    def _references(self, name: str) -> int:
+        """How often a name of a relation occurs in the statement."""
+        from sqlglot import exp
+
+        return sum(folded(table.name) == folded(name) for table in self.tree.find_all(exp.Table))
+
     # One block
 
     def _select(self, node: Any, source: Source, scope: Scope, outer: Block | None, demands: Demands) -> None:
@@ -378,7 +384,7 @@ class Rewriter:
             return False
         if isinstance(what, Expression):
             # Read in one place only, it stays one reading wherever it is written.
-            once = self.references.get(folded(what.name), 0) == 1
+            once = self._references(what.name) == 1
             if not is_steady(inner, self.catalog.steady) or not is_repeatable(tree):
                 return False
             if not once and not self._known_tables(tree, what.scope):
