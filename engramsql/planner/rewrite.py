@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from engramsql.planner import joins, queries
 from engramsql.planner.blocks import Block, Item, argument, block_of, children, queries_below
 from engramsql.planner.constraints import Constraint, Scalar
-from engramsql.planner.ids import Relation, by_key, by_set
+from engramsql.planner.filters import filter_of, reads_rows
+from engramsql.planner.ids import EVERY, Relation, by_key, by_set
 from engramsql.planner.names import Catalog, Expression, Scope, View
 from engramsql.planner.ordered import first_rows
 from engramsql.planner.predicates import Found, Queried, Reader, conjuncts, merge
@@ -306,9 +307,14 @@ class Rewriter:
                 self._as("inner", query, block.source, block.scope, block)
 
     def _table(self, block: Block, item: Item, relation: Relation, found: Found, swapped: bool) -> None:
+        if not joins.nullable(block, item.index):
+            relation = replace(relation, filter=filter_of(block, item, relation.rows, self.catalog))
         chosen = self._choose(block, item, relation, found, swapped)
         if chosen is None:
             chosen = first_rows(block, item, relation, found, self.catalog)
+        filter_ = relation.filter
+        if chosen is None and filter_ is not None and filter_.computes and reads_rows(block.source):
+            chosen = [by_set(relation, EVERY)], EVERY
         self.accesses.append(Access(relation, chosen[1] if chosen is not None else None))
         if chosen is not None:
             put(block, item, *chosen[0])
