@@ -122,12 +122,19 @@ def ids_of_query(
     """The distinct ids that a query returns; the query moves there, or is shared, so that it runs once."""
     if queried.shared is None and queried.certain and queried.block is block and _is_alone(block, item, queried):
         block.source.change(*queried.span, "true")
-        return _distinct_ids(relation, queried.pieces)
+        return _ids(relation, queried, queried.pieces)
     if queried.shared is None and (queried.shareable or can_share(rewriter, block, queried)):
         rewriter.share(queried)
     if queried.shared is None:
         return None
-    return _distinct_ids(relation, [f"FROM {queried.shared}"])
+    return _ids(relation, queried, [f"FROM {queried.shared}"])
+
+
+def _ids(relation: Relation, queried: Queried, pieces: list[str | tuple[int, int]]) -> list[str | tuple[int, int]]:
+    if queried.single:
+        # In parentheses it stays one value: an error if there are more, NULL if there is none.
+        return [f"(SELECT system.main._engram_key({literal(relation.name)}, (", *pieces, "\n)) AS rowid)"]
+    return _distinct_ids(relation, pieces)
 
 
 def _distinct_ids(relation: Relation, pieces: list[str | tuple[int, int]]) -> list[str | tuple[int, int]]:
