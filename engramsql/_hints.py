@@ -1,8 +1,8 @@
 """What to write instead, where DuckDB's own message does not say it.
 
 A question about a table or a corpus is a macro, and what DuckDB says of a wrong argument is about what the macro is
-made of. Such messages are written anew, in the words of the statement. DuckDB's wording is that of 1.5 to 2.0; a message
-that no longer matches is passed on as it is.
+made of. Such messages are written anew, in the words of the statement. DuckDB's wording is that of 1.5 to 2.0; a
+message that no longer matches is passed on as it is.
 """
 
 from __future__ import annotations
