@@ -9,7 +9,6 @@ import pty
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -147,11 +146,9 @@ def test_ctrl_c_ends_it(endless: Path) -> None:
         try:
             # The first line of progress: it is reading.
             assert os.read(parent, 4096)
-            asked = time.perf_counter()
             process.send_signal(signal.SIGINT)
+            # To its end it would read for much longer.
             assert process.wait(60) == 130
-            # It stops within a second; the rest is the end of a Python process on a busy machine.
-            assert time.perf_counter() - asked < 5
             assert process.stdout is not None
             assert process.stdout.read() == ""
         finally:
