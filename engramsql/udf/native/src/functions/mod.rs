@@ -12,6 +12,7 @@ mod decode;
 mod distance;
 mod embeddings;
 mod fetch;
+mod fields;
 mod gather;
 mod id_scan;
 mod ids;
@@ -45,6 +46,7 @@ mod write;
 
 use crate::error::Result;
 use crate::ffi::Registrar;
+use engram_engine::inspect::{RowHash, RowKind, RowScales, RowStats};
 use listing::Listed;
 pub use relation::relation_sql;
 pub use settings::apply as apply_settings;
@@ -58,8 +60,10 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<scalars::Vectors<scalars::OfRow>>()?;
     registrar.scalar::<scalars::Vectors<scalars::OfRows>>()?;
     registrar.scalar::<decode::Decode>()?;
-    registrar.scalar::<inspect_rows::RowStatistics>()?;
-    registrar.scalar::<inspect_rows::RowHash>()?;
+    registrar.scalar::<inspect_rows::Answers<RowStats>>()?;
+    registrar.scalar::<inspect_rows::Answers<RowHash>>()?;
+    registrar.scalar::<inspect_rows::Answers<RowKind>>()?;
+    registrar.scalar::<inspect_rows::Answers<RowScales>>()?;
     registrar.scalar::<views::Lookup>()?;
     registrar.scalar::<tokens::OfText>()?;
     registrar.scalar::<distance::RowDistance>()?;
