@@ -23,6 +23,7 @@ mod listing;
 mod lists;
 mod macros;
 mod ngrams;
+mod pieces;
 mod plan;
 mod primes;
 mod reading;
@@ -69,6 +70,8 @@ pub fn register(registrar: &Registrar) -> Result<()> {
     registrar.scalar::<distance::RowDistance>()?;
     registrar.scalar::<primes::IsPrime>()?;
     registrar.scalar::<ngrams::OfSequence>()?;
+    registrar.scalar::<ngrams::Grams>()?;
+    registrar.scalar::<pieces::Pieces>()?;
     registrar.scalar::<checks::RowId>()?;
     registrar.scalar::<checks::Batch>()?;
     registrar.scalar::<keys::Key>()?;

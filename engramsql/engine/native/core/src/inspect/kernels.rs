@@ -26,7 +26,7 @@ pub(super) struct Sums {
 pub(super) struct Glance {
     /// Largest value as bits without their sign: 0 for a row of zeros, those of infinity or more if any is not finite.
     pub(super) largest: u32,
-    /// Whether every value equals the first; NaN equals nothing.
+    /// Whether every value has the bits of the first and is no NaN.
     pub(super) equal: bool,
 }
 
@@ -116,7 +116,7 @@ impl Kernels {
 macro_rules! compiled_for {
     ($level:ident $(, $features:literal)?) => {
         mod $level {
-            use super::{Apart, Glance, LANES, Look, Products, Running, Sums, Table};
+            use super::{Apart, Glance, LANES, Products, Running, Sums, Table};
 
             pub(super) static TABLE: Table = Table { sums, deviations, squares, glance, products };
 
@@ -176,23 +176,7 @@ macro_rules! compiled_for {
 
             $(#[target_feature(enable = $features)])?
             fn glance(row: &[f32]) -> Glance {
-                let Some(&first) = row.first() else { return Glance { largest: 0, equal: true } };
-                let mut all = Look { largest: [0; LANES], differ: [0; LANES] };
-                let (whole, rest) = row.as_chunks();
-                look(whole, first, &mut all);
-                if !rest.is_empty() {
-                    // Lanes that say what the first value says change nothing.
-                    let mut last = [first; LANES];
-                    last[..rest.len()].copy_from_slice(rest);
-                    look(&[last], first, &mut all);
-                }
-                all.glance()
-            }
-
-            $(#[target_feature(enable = $features)])?
-            #[inline(never)]
-            fn look(values: &[[f32; LANES]], first: f32, all: &mut Look) {
-                super::look(values, first, all);
+                super::glance(row)
             }
 
             $(#[target_feature(enable = $features)])?
@@ -225,17 +209,13 @@ compiled_for!(avx2, "avx2");
 #[cfg(target_arch = "x86_64")]
 compiled_for!(avx512, "avx512f,avx512bw,avx512dq,avx512vl");
 
-/// Adds the lanes by halves.
+/// Adds the lanes by halves, each of them at once.
 #[inline(always)]
-fn folded<T: Copy>(mut lanes: [T; LANES], add: impl Fn(T, T) -> T) -> T {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] = add(lanes[lane], lanes[lane + half]);
-        }
-        half /= 2;
-    }
-    lanes[0]
+fn folded<T: Copy>(lanes: [T; LANES], add: impl Fn(T, T) -> T) -> T {
+    let lanes: [T; 8] = std::array::from_fn(|lane| add(lanes[lane], lanes[lane + 8]));
+    let lanes: [T; 4] = std::array::from_fn(|lane| add(lanes[lane], lanes[lane + 4]));
+    let lanes: [T; 2] = std::array::from_fn(|lane| add(lanes[lane], lanes[lane + 2]));
+    add(lanes[0], lanes[1])
 }
 
 #[derive(Clone, Copy)]
@@ -251,6 +231,7 @@ impl Running {
         Running { sum: [0.0; LANES], min: [f32::INFINITY; LANES], max: [f32::NEG_INFINITY; LANES], zeros: [0; LANES] }
     }
 
+    #[inline(always)]
     fn sums(&self) -> Sums {
         Sums {
             sum: folded(self.sum, |a, b| a + b),
@@ -321,30 +302,17 @@ fn square(values: &[[f32; LANES]], squares: &mut [f64; LANES]) {
     *squares = square;
 }
 
-/// What the lanes of a row show.
-struct Look {
-    largest: [u32; LANES],
-    differ: [u32; LANES],
-}
-
-impl Look {
-    fn glance(&self) -> Glance {
-        Glance { largest: folded(self.largest, |a, b| a.max(b)), equal: folded(self.differ, |a, b| a | b) == 0 }
-    }
-}
-
+/// Without lanes: integers are the same in any order, so that the compiler may choose one.
 #[inline(always)]
-fn look(values: &[[f32; LANES]], first: f32, all: &mut Look) {
-    let (mut largest, mut differ) = (all.largest, all.differ);
-    for values in values {
-        for lane in 0..LANES {
-            largest[lane] = largest[lane].max(values[lane].to_bits() & (u32::MAX >> 1));
-        }
-        for lane in 0..LANES {
-            differ[lane] |= u32::from(values[lane] != first);
-        }
+fn glance(row: &[f32]) -> Glance {
+    let first = row.first().copied().unwrap_or_default().to_bits();
+    let (mut largest, mut differ) = (0, 0);
+    for value in row {
+        let bits = value.to_bits();
+        largest = (bits & (u32::MAX >> 1)).max(largest);
+        differ |= bits ^ first;
     }
-    *all = Look { largest, differ };
+    Glance { largest, equal: differ == 0 && largest <= f32::INFINITY.to_bits() }
 }
 
 /// What the lanes of two rows add up to.
@@ -359,6 +327,7 @@ struct Apart {
 }
 
 impl Apart {
+    #[inline(always)]
     fn products(&self) -> Products {
         let sum = |lanes| folded(lanes, |a: f64, b| a + b);
         Products {
@@ -458,7 +427,7 @@ mod tests {
             let glance = |row: &[f32]| Kernels::at(level).glance(row);
             let infinity = f32::INFINITY.to_bits();
             for dim in [1, 3, 16, 17, 160, 163] {
-                let zeros = vec![-0.0; dim];
+                let zeros = vec![-0.0f32; dim];
                 assert_eq!(glance(&zeros), Glance { largest: 0, equal: true });
                 let same = vec![-1.5f32; dim];
                 assert_eq!(glance(&same), Glance { largest: 1.5f32.to_bits(), equal: true });
