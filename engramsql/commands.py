@@ -18,6 +18,7 @@ from engramsql._directory import is_database
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError
 from engramsql.export import write
+from engramsql.export.style import style_of
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ def run_script(
         connection = database.connection
         # A script has no Python variables; ours are not its tables.
         connection.execute("SET python_enable_replacements = false")
-        sink = output()
+        sink, style = output(), style_of(sys.stdout)
 
         def show(relation: duckdb.DuckDBPyRelation) -> None:
-            write(relation, format, sink)
+            write(relation, format, sink, style)
             sink.flush()
 
         _interruptible(connection, lambda: script.run(database, text, show))
