@@ -94,9 +94,9 @@ class VisibleSink:
     def __init__(self, sink: IO[bytes]) -> None:
         self._sink = sink
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         """Writes whole characters, as all text writers do."""
-        text = data.decode()
+        text = bytes(data).decode()
         self._sink.write(visible_lines(text).encode())
         return len(data)
 
