@@ -67,7 +67,7 @@ def cut(text: str, width: int, ellipsis: str, *, count: bool = True) -> str:
 
     Example:
         >>> cut("0123456789", 8, "..."), cut("0123456789", 10, "..."), cut("0123456789", 3, "...")
-        ('01...+8', '0123456789', '...')
+        ('012...+7', '0123456789', '...')
     """
     if width_of(text) <= width:
         return text
