@@ -31,6 +31,6 @@ def command(database: Database, words: Sequence[str], sink: IO[bytes], style: St
         EngramError: If there is no such table, or no matplotlib for a file.
         duckdb.Error: If a query fails or is interrupted.
     """
-    from engramsql.plot.command import command as run
+    from engramsql.plot.drawing import command as run
 
     run(database, words, sink, style)

@@ -98,6 +98,7 @@ def _bars(figure: Bars, axes: Any) -> None:
     axes.set_ylabel(figure.y)
     if figure.log:
         axes.set_yscale("symlog", linthresh=1)
+        axes.set_ylim(0, 2 * max(figure.heights))
     axes.yaxis.set_major_formatter(_short)
 
 

@@ -56,10 +56,10 @@ def norms_figure(database: Database, name: str, rows: int = DEFAULT_ROWS // _FRA
     words = (
         f"all {seen:,} rows" if share == 1 else f"sample of {seen:,} of {reached:,} rows, evenly spaced in each head"
     )
-    notes = [words]
+    notes = []
     if reached < table.rows:
         notes.append(f"{table.rows - reached:,} rows that no head reaches are left out")
     if odd:
         notes.append(f"{odd:,} rows with a NaN or an infinite value are left out")
     notes.append("a line from the smallest to the largest norm, a bar for the middle half, a mark for the median")
-    return Ranges(f"norms of the rows of {table.name}", tuple(notes), "Euclidean norm", "head", lines)
+    return Ranges(f"norms of the rows of {table.name}, {words}", tuple(notes), "Euclidean norm", "head", lines)

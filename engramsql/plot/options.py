@@ -36,7 +36,7 @@ def build(parser: argparse.ArgumentParser) -> None:
     )
 
     def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
-        from engramsql.plot.command import run_command
+        from engramsql.plot.drawing import run_command
 
         run_command(options)
         return 0

@@ -48,13 +48,12 @@ def residency_figure(database: Database, name: str) -> Strips:
         remark = f"{_share(resident, group.bytes)} of {size(group.bytes)}{missing}"
         lines.append(Line(group.label, tuple(_mark(looks) for looks in found), remark))
     total, resident = sum(extent.bytes for extent in extents), sum(extent.resident for extent in extents)
-    notes = [
-        f"the map is a sample: {len(asked):,} of {table.rows:,} rows were looked at; the figures beside it are exact"
-    ]
+    notes = ["the figures are exact"] if len(asked) < table.rows else []
     if len(extents) > len(groups):
         notes.append(f"{len(extents)} extents in {len(groups)} strips")
     return Strips(
-        f"residency of {table.name}: {size(resident)} of {size(total)} in the page cache ({_share(resident, total)})",
+        f"residency of {table.name}: {size(resident)} of {size(total)} in the page cache ({_share(resident, total)}); "
+        + ("map of all rows" if len(asked) == table.rows else f"map of {len(asked):,} rows, a sample"),
         tuple(notes),
         "rows of the shard, from first to last",
         "",

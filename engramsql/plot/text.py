@@ -19,6 +19,7 @@ LEAST_WIDTH = 40
 _HEIGHT = 12
 _EIGHTHS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 _LABEL = 20
+_TICK = 10
 
 
 class _Set:
@@ -31,6 +32,11 @@ class _Set:
         self.whisker, self.box, self.median = ("\u2500", "\u2588", "\u2503") if unicode else ("-", "=", "#")
         self.ends = ("\u251c", "\u2524") if unicode else ("|", "|")
         self.ellipsis = "\u2026" if unicode else "..."
+
+    def safe(self, text: str) -> str:
+        """A text from outside, such as a name, as it can be shown."""
+        shown = visible(text)
+        return shown if self.unicode else shown.encode("ascii", "backslashreplace").decode()
 
     def column(self, fill: float, row: int) -> str:
         """A bar of height ``fill`` (rows) in row ``row`` from the bottom; what is not zero is seen."""
@@ -46,40 +52,49 @@ def lines(figure: Figure, width: int, *, unicode: bool = True) -> list[str]:
     """The picture in lines of at most ``width`` cells, at least LEAST_WIDTH."""
     width = max(width, LEAST_WIDTH)
     drawn = _Set(unicode)
-    out = _wrapped(figure.title, width)
+    out = _wrapped(drawn.safe(figure.title), width)
     if isinstance(figure, Bars):
         out += _bars(figure, width, drawn)
     elif isinstance(figure, Ranges):
         out += _ranges(figure, width, drawn)
     elif isinstance(figure, Strips):
         out += _strips(figure, width, drawn)
-    out += [line for note in figure.notes for line in _wrapped(f"({note})", width)]
-    safe = [visible(line).rstrip() for line in out]
-    return safe if unicode else [line.encode("ascii", "backslashreplace").decode() for line in safe]
+    out += [line for note in figure.notes for line in _wrapped(drawn.safe(f"({note})"), width)]
+    return [line.rstrip() for line in out]
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(visible(text), width, break_on_hyphens=False)
+    return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def _bars(figure: Bars, width: int, drawn: _Set) -> list[str]:
-    top = max(figure.heights, default=0)
-    if not figure.heights or top <= 0:
+    if max(figure.heights, default=0) <= 0:
         return ["nothing to show"]
+    # As wide as any number of the axis may be.
+    heights, edges = _joined(figure, width - _TICK - 3)
+    top = max(heights)
     middle = math.sqrt(top + 1) - 1 if figure.log else top / 2
     ticks = {_HEIGHT - 1: short(top), _HEIGHT // 2 - 1: short(middle)}
-    margin = max(map(len, [*ticks.values(), "0"])) + 1
-    room = width - margin - 1
-    each = max(1, room // len(figure.heights))
-    heights = figure.heights if len(figure.heights) <= room else figure.heights[:room]
+    margin = max(map(len, ticks.values())) + 1
+    each = (width - margin - 2) // len(heights)
     out = [f"{figure.y}, logarithmic" if figure.log else figure.y]
     for row in range(_HEIGHT - 1, -1, -1):
         bars = "".join(drawn.column(_share(height, top, figure.log) * _HEIGHT, row) * each for height in heights)
         out.append(f"{ticks.get(row, ''):>{margin - 1}} {drawn.side}{bars}")
     out.append(f"{'0':>{margin - 1}} {drawn.corner}{drawn.floor * (each * len(heights))}")
-    texts = {position * each: figure.edges[position] for position in range(len(heights) + 1)}
+    texts = {position * each: edges[position] for position in range(len(heights) + 1)}
     out.append(" " * (margin + 1) + _ticks(texts, each * len(heights)))
-    return [*out, _centred(figure.x, margin + 1, each * len(heights))]
+    return [*out, _centred(drawn.safe(figure.x), margin + 1, each * len(heights))]
+
+
+def _joined(figure: Bars, room: int) -> tuple[list[float], list[str]]:
+    """Heights and borders; neighbours become one bar where there is no room for each."""
+    each = -(-len(figure.heights) // room)
+    starts = range(0, len(figure.heights), each)
+    return [sum(figure.heights[start : start + each]) for start in starts], [
+        *(figure.edges[start] for start in starts),
+        figure.edges[-1],
+    ]
 
 
 def _share(height: float, top: float, log: bool) -> float:
@@ -109,7 +124,7 @@ def _centred(text: str, start: int, room: int) -> str:
 def _ranges(figure: Ranges, width: int, drawn: _Set) -> list[str]:
     if not figure.lines:
         return ["nothing to show"]
-    label = min(max(width_of(visible(line.label)) for line in figure.lines), max(_LABEL, width // 2))
+    label = min(max(width_of(drawn.safe(line.label)) for line in figure.lines), max(_LABEL, width // 2))
     low = min(line.low for line in figure.lines)
     high = max(line.high for line in figure.lines)
     values = max(len(short(line.median)) for line in figure.lines)
@@ -121,14 +136,14 @@ def _ranges(figure: Ranges, width: int, drawn: _Set) -> list[str]:
 
     out = [f"{figure.y}{'median':>{max(0, label + 1 + room + 1 + values - width_of(figure.y))}}"]
     for line in figure.lines:
-        name = pad(cut(visible(line.label), label, drawn.ellipsis, count=False), label)
+        name = pad(cut(drawn.safe(line.label), label, drawn.ellipsis, count=False), label)
         out.append(
             f"{name} {_range(line, [at(value) for value in _points(line)], room, drawn)} {short(line.median):>{values}}"
         )
     texts = {step: short(_back(step / (room - 1), low, high, figure.log)) for step in range(room)}
     out.append(" " * (label + 1) + drawn.floor * room)
     out.append(" " * (label + 1) + _ticks(texts, room - 1))
-    return [*out, _centred(figure.x, label + 1, room)]
+    return [*out, _centred(drawn.safe(figure.x), label + 1, room)]
 
 
 def _points(line: Range) -> tuple[float, ...]:
@@ -154,18 +169,18 @@ def _back(share: float, low: float, high: float, log: bool) -> float:
 def _strips(figure: Strips, width: int, drawn: _Set) -> list[str]:
     if not figure.lines:
         return ["nothing to show"]
-    label = min(max(width_of(visible(line.label)) for line in figure.lines), _LABEL)
-    remark = max(width_of(line.remark) for line in figure.lines)
+    label = min(max(width_of(drawn.safe(line.label)) for line in figure.lines), _LABEL)
+    remark = max(width_of(drawn.safe(line.remark)) for line in figure.lines)
     room = max(8, width - label - remark - 5)
     marks = [mark.text if drawn.unicode else mark.ascii for mark in figure.marks]
     legend = "  ".join(f"{mark} {meaning.meaning}" for mark, meaning in zip(marks, figure.marks, strict=True))
     out = [figure.y]
     for line in figure.lines:
-        name = pad(cut(visible(line.label), label, drawn.ellipsis, count=False), label)
+        name = pad(cut(drawn.safe(line.label), label, drawn.ellipsis, count=False), label)
         cells = "".join(marks[_strongest(line.cells, cell, room)] for cell in range(min(room, len(line.cells))))
-        out.append(f"{name} {drawn.side}{cells}{drawn.side} {line.remark}")
+        out.append(f"{name} {drawn.side}{cells}{drawn.side} {drawn.safe(line.remark)}")
     cells_drawn = min(room, max(len(line.cells) for line in figure.lines))
-    out.append(_centred(figure.x, label + 2, cells_drawn))
+    out.append(_centred(drawn.safe(figure.x), label + 2, cells_drawn))
     return [*out, *_wrapped(legend, width)]
 
 

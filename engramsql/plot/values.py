@@ -50,7 +50,7 @@ def values_figure(database: Database, name: str, rows: int = DEFAULT_ROWS, *, lo
     scale = 1.0 if blocks or table.scale is None else table.scale
     bins = [_Bin(low * scale, high * scale, count) for _, low, high, count in found if _is_finite(low, high)]
     odd = sum(count for _, low, high, count in found if not _is_finite(low, high))
-    notes = [sample.words]
+    notes = []
     if odd:
         notes.append(f"{odd:,} values are NaN or infinite, and not shown")
     if blocks:
@@ -58,7 +58,7 @@ def values_figure(database: Database, name: str, rows: int = DEFAULT_ROWS, *, lo
     if not coded:
         notes.append("a bar per sign and power of two; beside zero all that is smaller")
     total = sum(bin_.count for bin_ in bins)
-    title = f"values of {table.name}: {total:,} {table.format} values"
+    title = f"values of {table.name}, {sample.words}: {total:,} {table.format} values"
     x = "stored value, before block scales" if blocks else "value"
     edges, heights = _linear(bins) if coded else _powers(bins)
     return Bars(title, tuple(notes), x, "values", tuple(edges), tuple(heights), log)
