@@ -351,6 +351,15 @@ def test_parquet_reads_back_as_the_same_values():
     assert_rows(frame_rows(pl.read_parquet(io.BytesIO(data))), FITTING_VALUES)
 
 
+def test_row_groups_of_parquet_are_large_and_bounded():
+    narrow = pq.ParquetFile(io.BytesIO(written("parquet", "SELECT range AS x FROM range(300000)"))).metadata
+    groups = [narrow.row_group(k).num_rows for k in range(narrow.num_row_groups)]
+    assert sum(groups) == 300_000
+    assert all(100_000 <= rows <= 131_072 for rows in groups[:-1])
+    wide = pq.ParquetFile(io.BytesIO(written("parquet", "SELECT repeat('x', 10000) AS t FROM range(10000)"))).metadata
+    assert wide.num_row_groups >= 2
+
+
 A, B = [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]
 
 

@@ -12,14 +12,17 @@ import pyarrow.compute as pc
 
 from engramsql.export.columns import batches, columns_of, plain_cells, write_texts
 from engramsql.export.fragments import joined, replaced
+from engramsql.export.types import Kind
 
 if TYPE_CHECKING:
     import duckdb
 
+    from engramsql.export.columns import Column
     from engramsql.export.style import Style
 
 __all__ = ["tsv_cells", "write_csv", "write_markdown", "write_tsv"]
 
+_TSV_NULL = r"\N"
 _TSV_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 # A backslash before a bar would take its own meaning away, and a text may have a <br> of its own.
 _MARKDOWN_ESCAPES = {"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": "<br>", "\r": "&#13;"}
@@ -28,31 +31,32 @@ _OUTER_SPACE = "^[ \t]+|[ \t]+$"
 
 def write_csv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """RFC 4180 with a header and LF; NULL is empty, an empty text is ``""``."""
-    _write_lines(relation, sink, _Form("", ",", "", _csv_cells, rule=False))
+    _write_lines(relation, sink, _Form("", ",", "", "", _csv_cells, rule=False))
 
 
 def write_tsv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     r"""Tab-separated with a header; tab, newline and backslash are ``\t``, ``\n``, ``\\``, NULL is ``\N``."""
-    _write_lines(relation, sink, _Form("", "\t", "", tsv_cells, rule=False))
+    _write_lines(relation, sink, _Form("", "\t", "", _TSV_NULL, tsv_cells, rule=False))
 
 
 def write_markdown(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """A Markdown table; NULL is empty."""
-    _write_lines(relation, sink, _Form("| ", " | ", " |", _markdown_cells, rule=True))
+    _write_lines(relation, sink, _Form("| ", " | ", " |", "", _markdown_cells, rule=True))
 
 
 def tsv_cells(texts: pa.Array) -> pa.Array:
     r"""Values that stand on one line: tab, newline and backslash as escapes, NULL as ``\N``."""
-    return pc.fill_null(replaced(texts, _TSV_ESCAPES), r"\N")
+    return pc.fill_null(replaced(texts, _TSV_ESCAPES), _TSV_NULL)
 
 
 @dataclass(frozen=True)
 class _Form:
-    """A line's begin, what stands between two cells, its end; how texts become cells; whether the header is ruled."""
+    """A line's begin, what stands between two cells, its end; NULL; how texts become cells; a rule below the header."""
 
     start: str
     between: str
     end: str
+    null: str
     cells: Callable[[pa.Array], pa.Array]
     rule: bool
 
@@ -68,10 +72,16 @@ def _write_lines(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], form: _Form
     for arrays in batches(relation):
         sink.write(head.encode())
         head = ""
-        cells = [form.cells(plain_cells(column, array)) for column, array in zip(columns, arrays, strict=True)]
+        cells = [_cells(column, array, form) for column, array in zip(columns, arrays, strict=True)]
         lines = pc.binary_join_element_wise(*cells, form.between)
         write_texts(sink, joined(form.start, lines, f"{form.end}\n"))
     sink.write(head.encode())
+
+
+def _cells(column: Column, array: pa.Array, form: _Form) -> pa.Array:
+    texts = plain_cells(column, array)
+    # Numbers have nothing that needs an escape.
+    return pc.fill_null(texts, form.null) if column.shape.kind is Kind.NUMBER else form.cells(texts)
 
 
 def _csv_cells(texts: pa.Array) -> pa.Array:
