@@ -18,6 +18,7 @@ from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.export import FORMATS
 from engramsql.lifecycle import options as lifecycle
+from engramsql.plot import options as plot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,8 +92,15 @@ def _fail(message: str) -> int:
 
 
 def say(line: str) -> None:
-    """A message on stderr; none if that is closed, where print would take stdout."""
+    """A message on stderr; none if that is closed, where print would take stdout.
+
+    Control characters are escapes: a message may quote a value, which must not send codes to a terminal.
+    """
     if sys.stderr is not None:
+        if not line.isprintable():
+            from engramsql.export.visible import visible_lines
+
+            line = visible_lines(line)
         print(line, file=sys.stderr)
 
 
@@ -366,6 +374,7 @@ COMMANDS = {
     "verify": ("prove that a table or view is what it was, or equals another", lifecycle.verify),
     "check": ("look at headers, manifests, sizes, and missing or stray files", lifecycle.check),
     "profile": ("say what is in a table: dead rows, range, norms, head by head", _build_profile),
+    "plot": ("draw what is in a table, where it lies, what a read costs", plot.build),
     "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),
     "warm": ("read a table into the page cache of the system", _build_warm),
     "extension-path": ("print the path of the DuckDB extension", _build_extension_path),

@@ -18,6 +18,7 @@ from engramsql._directory import is_database
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError
 from engramsql.export import write
+from engramsql.export.style import style_of
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["output", "register", "require", "run_script", "shards_text"]
+__all__ = ["interruptible", "output", "register", "require", "run_script", "shards_text"]
 
 # How long a wait lasts before Ctrl-C is looked for.
 _STEP_SECONDS = 0.05
@@ -51,13 +52,13 @@ def run_script(
         connection = database.connection
         # A script has no Python variables; ours are not its tables.
         connection.execute("SET python_enable_replacements = false")
-        sink = output()
+        sink, style = output(), style_of(sys.stdout)
 
         def show(relation: duckdb.DuckDBPyRelation) -> None:
-            write(relation, format, sink)
+            write(relation, format, sink, style)
             sink.flush()
 
-        _interruptible(connection, lambda: script.run(database, text, show))
+        interruptible(connection, lambda: script.run(database, text, show))
         if database.directory is not None and "create" in text.lower():
             _warn_of_lost(database)
 
@@ -135,7 +136,7 @@ def _database(path: str) -> Database:
     return connect(path)
 
 
-def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
+def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
     """Runs ``work`` so that Ctrl-C stops its query at once.
 
     DuckDB does not look for signals while it makes Arrow batches, so the work has a thread of its own; this one waits,
