@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 from golden_data import GOLDEN
-from helpers import q, sql_refuses
+from helpers import q, run_python, sql_refuses
 from ngram_reference import ORDERS, SIZES, Gram, corpus_grams
 from oldest import answers_of_oldest
 
@@ -218,6 +219,42 @@ def test_the_v41_checkpoint(db: Any) -> None:
         assert q(db, f"SELECT rows_used FROM engram_coverage('{table}', 'docs')") == [
             (len(set(rows.ravel().tolist())),)
         ]
+
+
+# A corpus whose row ids take 500 MB, and how much more memory a question about it needed than there was before.
+_CHILD = """
+import sys
+import engramsql
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) // 1024
+
+with engramsql.connect(threads=1) as db:
+    db.register("ple", sys.argv[1])
+    db.execute("SET enable_progress_bar = false")
+    tokens = "[(i * 7 + j * j * 13) % 512 for j in range(2000)]"
+    db.execute(f"CREATE TABLE docs AS SELECT {tokens} AS tokens FROM range(2000) t(i)")
+    before = peak()
+    print(db.execute(f"SELECT lookups FROM {sys.argv[2]}").fetchone()[0], peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+@pytest.mark.parametrize(
+    "question",
+    [
+        "engram_coverage('ple', 'docs')",
+        "(SELECT sum(lookups) AS lookups FROM engram_hot_rows('ple', 'docs'))",
+        "engram_reuse('ple', 'docs', 1000000)",
+        "(SELECT sum(lookups) AS lookups FROM engram_head_load('ple', 'docs'))",
+    ],
+)
+def test_the_row_ids_of_a_corpus_are_not_held_at_once(question: str) -> None:
+    done = run_python(_CHILD, args=[str(GOLDEN / "ckpt_qwen4_exp_fp8"), question])
+    lookups, megabytes = map(int, done.stdout.split())
+    assert lookups == 2000 * 2000 * len(SIZES)
+    assert megabytes < 350
 
 
 @pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="compares with the oldest DuckDB")

@@ -65,7 +65,8 @@ FROM _engram_rows;
 -- Example: SELECT * FROM engram_coverage('ple', 'docs')
 CREATE OR REPLACE MACRO main.engram_coverage("table", corpus) AS TABLE
 WITH _engram_lookups AS (
-    SELECT unnest(rowids_for_seq("table", _c.tokens), recursive := true) AS id FROM query_table(corpus) AS _c
+    SELECT unnest(rowids_for_seq("table", _p.p.tokens, _p.p.history), recursive := true) AS id
+    FROM (SELECT unnest(_engram_pieces("table", _c.tokens, NULL)) AS p FROM query_table(corpus) AS _c) AS _p
 ), _engram_used AS (
     SELECT count(*) AS lookups, count(DISTINCT id) AS rows_used FROM _engram_lookups
 ), _engram_reach AS (
@@ -89,10 +90,13 @@ CREATE OR REPLACE MACRO main.engram_reuse("table", corpus, batch) AS TABLE
 WITH _engram_size AS MATERIALIZED (
     SELECT _engram_batch(batch) AS size
 ), _engram_sequences AS (
-    SELECT row_number() OVER () AS sequence, _c.tokens AS tokens FROM query_table(corpus) AS _c
+    SELECT row_number() OVER () AS sequence, _c.tokens AS tokens FROM query_table(corpus) AS _c WHERE len(_c.tokens) > 0
+), _engram_parts AS (
+    SELECT sequence, unnest(_engram_pieces("table", tokens, NULL)) AS p FROM _engram_sequences
 ), _engram_tokens AS (
-    SELECT sequence, unnest(range(len(tokens))) AS token, unnest(rowids_for_seq("table", tokens)) AS ids
-    FROM _engram_sequences
+    SELECT sequence, unnest(range(p.first, p.first + len(p.tokens))) AS token,
+        unnest(rowids_for_seq("table", p.tokens, p.history)) AS ids
+    FROM _engram_parts
 ), _engram_lookups AS (
     SELECT _t.sequence AS sequence, unnest(_t.ids) AS id, _t.token // _s.size AS part
     FROM _engram_tokens AS _t, _engram_size AS _s
@@ -127,7 +131,8 @@ FROM _engram_whole AS _w, _engram_tops AS _t;
 -- Example: SELECT * FROM engram_hot_rows('ple', 'docs') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_hot_rows("table", corpus) AS TABLE
 WITH _engram_lookups AS (
-    SELECT unnest(rowids_for_seq("table", _c.tokens), recursive := true) AS id FROM query_table(corpus) AS _c
+    SELECT unnest(rowids_for_seq("table", _p.p.tokens, _p.p.history), recursive := true) AS id
+    FROM (SELECT unnest(_engram_pieces("table", _c.tokens, NULL)) AS p FROM query_table(corpus) AS _c) AS _p
 ), _engram_rows AS (
     SELECT id, count(*) AS lookups FROM _engram_lookups GROUP BY id
 )
