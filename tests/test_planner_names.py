@@ -218,6 +218,12 @@ def test_the_result_of_the_connection_is_not_taken(db: engramsql.Database):
     for _ in range(2):
         assert db.sql("SELECT rowid FROM ple WHERE rowid = 5").fetchall() == [(5,)]
         assert connection.fetchall() == []
+    # DuckDB 1.x takes what it has not fetched yet with whatever else the connection runs, a question of ours among it.
+    if not duckdb.__version__.startswith("1."):
+        connection.execute("FROM range(300000)")
+        assert connection.fetchone() == (0,)
+        db.sql("SELECT rowid FROM ple WHERE rowid = 5")
+        assert len(connection.fetchall()) == 299_999
 
 
 def test_letters_of_names(tmp_path: Path):

@@ -1,7 +1,8 @@
 """What names mean to DuckDB now, asked as cheaply as it can be answered.
 
 Whoever has the connection can have made a view or a temporary table of a name, or put another schema first, so all of
-this is asked anew for each statement. A result that the caller is still reading from the connection stays as it is.
+this is asked anew for each statement. A result that the caller is still reading from the connection stays as it is; in
+DuckDB 1.x only what was fetched of it, 2048 rows at a time, since there whatever a connection runs ends the one before.
 """
 
 from __future__ import annotations
