@@ -1,0 +1,1 @@
+"""The shell: what a person types, and what comes back."""
