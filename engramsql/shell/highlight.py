@@ -12,11 +12,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
-from pygments.lexer import ExtendedRegexLexer, LexerContext
+from pygments.lexer import ExtendedRegexLexer
 from pygments.token import Comment, Keyword, Name, Number, Punctuation, String, Text, _TokenType
 
 if TYPE_CHECKING:
@@ -29,46 +29,12 @@ __all__ = ["COLORS", "LEXER", "Highlighter", "SqlLexer", "style"]
 # Keywords of DuckDB that are mostly names here, such as our own columns; in lower case they are not coloured.
 _NAMES = frozenset(
     [
-        "check",
-        "comment",
-        "data",
-        "day",
-        "days",
-        "first",
-        "format",
-        "head",
-        "hour",
-        "key",
-        "label",
-        "last",
-        "level",
-        "location",
-        "minute",
-        "month",
-        "name",
-        "names",
-        "offset",
-        "ordinal",
-        "path",
-        "percent",
-        "rank",
-        "relative",
-        "restart",
-        "row",
-        "rows",
-        "second",
-        "seconds",
-        "share",
-        "source",
-        "sql",
-        "text",
-        "type",
-        "value",
-        "version",
-        "view",
-        "year",
+        "check", "comment", "data", "day", "days", "first", "format", "head", "hour", "key", "label", "last", "level",
+        "location", "minute", "month", "name", "names", "offset", "ordinal", "path", "percent", "rank", "relative",
+        "restart", "row", "rows", "second", "seconds", "share", "source", "sql", "text", "type", "value", "version",
+        "view", "year",
     ]
-)
+)  # fmt: skip
 _OURS = re.compile(r"engram_\w+|rowids_for_seq\w*", re.IGNORECASE)
 _LETTER = r"[A-Za-z_\x80-\U0010ffff]"
 
@@ -92,11 +58,14 @@ def _is_keyword(word: str) -> bool:
     return bool(duckdb.tokenize(word)[:1] == [(0, duckdb.token_type.keyword)])
 
 
-class _Context(LexerContext):
-    """Where pygments' lexer is; also the tag of the dollar quote that it is in."""
+class _Context:
+    """What pygments calls a LexerContext: where its lexer is; also the tag of the dollar quote that it is in."""
 
     def __init__(self, text: str, position: int, stack: list[str], tag: str) -> None:
-        super().__init__(text, position, stack, len(text))
+        self.text = text
+        self.pos = position
+        self.end = len(text)
+        self.stack = stack
         self.tag = tag
 
 
@@ -140,13 +109,13 @@ def _in_dollar(lexer: object, found: re.Match[str], context: _Context) -> _Token
         context.tag = ""
 
 
-class SqlLexer(ExtendedRegexLexer):
+class SqlLexer(ExtendedRegexLexer):  # type: ignore[misc]
     """SQL as DuckDB has it, and the functions of EngramSQL."""
 
     name = "EngramSQL"
-    aliases = ["engramsql"]
+    aliases: ClassVar = ["engramsql"]
     flags = re.DOTALL
-    tokens = {
+    tokens: ClassVar = {
         "root": [
             (r"\s+", Text),
             (r"--[^\n]*", Comment.Single),
@@ -160,7 +129,11 @@ class SqlLexer(ExtendedRegexLexer):
             (rf"({_LETTER}[\w$\x80-\U0010ffff]*)(?=(\s*\())?", _word),
             (r".", Punctuation),
         ],
-        "comment": [(r"/\*", Comment.Multiline, "#push"), (r"\*/", Comment.Multiline, "#pop"), (r"[^*/]+|.", Comment.Multiline)],
+        "comment": [
+            (r"/\*", Comment.Multiline, "#push"),
+            (r"\*/", Comment.Multiline, "#pop"),
+            (r"[^*/]+|.", Comment.Multiline),
+        ],
         "string": [(r"(?:[^']+|'')+", String), (r"'", String, "#pop")],
         "escaped": [(r"(?:[^'\\]+|''|\\.)+|\\", String), (r"'", String, "#pop")],
         "quoted": [(r'(?:[^"]+|"")+', Name), (r'"', Name, "#pop")],

@@ -70,7 +70,7 @@ def bindings(is_finished: Callable[[str], bool]) -> KeyBindings:
 
 
 def _complete(buffer: Buffer) -> None:
-    """Opens the menu with its first entry chosen, or chooses the next one; one that is alone is done with the next Tab."""
+    """Opens the menu with its first entry chosen, or chooses the next; after one that is alone it begins anew."""
     state = buffer.complete_state
     if state is not None and len(state.completions) == 1 and state.complete_index is not None:
         buffer.complete_state = None

@@ -47,10 +47,9 @@ class Completion:
         self.catalog.refresh(statement)
 
     def hint(self, text: str, cursor: int) -> str:
-        """Two lines on the function whose call the cursor is in: its signature, with the argument there between
-        asterisks, and its purpose.
+        """Two lines on the function whose call the cursor is in: its signature and its purpose.
 
-        Empty if the cursor is in no call of a known function.
+        The argument at the cursor is between asterisks. Empty if the cursor is in no call of a known function.
         """
         found = self.hint_parts(text, cursor)
         return "" if found is None else str(found)

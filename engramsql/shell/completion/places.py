@@ -174,8 +174,8 @@ def _by_part(base: Wanted, part: Part, tree: Tree, at: int) -> Wanted:
             return _words(base, ("JOIN", "OUTER JOIN", "JOIN LATERAL"))
         return _words(base, AFTER.get(part.name, (*OPERATORS, *TAIL)))
     if part.relation:
-        words = ("LATERAL", "VALUES") if part.name == "FROM" else ()
-        return replace(base, kinds=(Want.RELATION, Want.TABLE_FUNCTION, Want.KEYWORD), keywords=words)
+        relations = ("LATERAL", "VALUES") if part.name == "FROM" else ()
+        return replace(base, kinds=(Want.RELATION, Want.TABLE_FUNCTION, Want.KEYWORD), keywords=relations)
     kinds: tuple[Want, ...] = (Want.COLUMN, Want.SOURCE, Want.FUNCTION, Want.KEYWORD)
     words = OPERANDS
     if previous == "SELECT":

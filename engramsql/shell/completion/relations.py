@@ -220,7 +220,8 @@ def _reference(items: list[Item], at: int, ctes: _Ctes, depth: int) -> _Referenc
             source = Source(parts[-1], name=tuple(parts))
     else:
         return _Reference((), at)
-    alias, names = before, ()
+    alias = before
+    names: tuple[str, ...] = ()
     if at < len(items) and upper(items[at]) == "AS":
         at += 1
     if at < len(items) and is_name(items[at]) and upper(items[at]) not in _NO_ALIAS:

@@ -145,8 +145,7 @@ def _parameters(text: str) -> tuple[Parameter, ...]:
     """``table [, first, count]`` as parameters; brackets without a comma are part of a type."""
     required, _, optional = text.partition("[,")
     parameters = [Parameter(_name(part), part.strip(), False) for part in required.split(",") if part.strip()]
-    optional = optional.rstrip()
-    optional = optional.removesuffix("]")
+    optional = optional.rstrip().removesuffix("]")
     parameters += [Parameter(_name(part), part.strip(), True) for part in optional.split(",") if part.strip()]
     return tuple(parameters)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from engramsql.shell.completion.relations import Cte, Source
+if TYPE_CHECKING:
+    from engramsql.shell.completion.relations import Cte, Source
 
 __all__ = ["Call", "Want", "Wanted"]
 

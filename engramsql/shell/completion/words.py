@@ -5,6 +5,8 @@ from __future__ import annotations
 __all__ = [
     "AFTER",
     "CLAUSES",
+    "COPY_FORMATS",
+    "COPY_OPTIONS",
     "EXPRESSION",
     "JOINS",
     "NO_FUNCTION",
@@ -102,4 +104,12 @@ NO_FUNCTION = (
     | RELATION_WORDS
     | (JOINS - {"LEFT", "RIGHT"})
     | frozenset(_words("AS, USING, EXISTS, OVER, FILTER, MATERIALIZED, LATERAL, ANY, SOME, RECURSIVE"))
+)
+COPY_FORMATS = ("engram", "parquet", "csv", "json")
+# Ours last: they go with FORMAT engram.
+COPY_OPTIONS = _words(
+    """
+    FORMAT, COMPRESSION, HEADER, DELIMITER, ROW_GROUP_SIZE, PARTITION_BY, OVERWRITE, VALUE_FORMAT, SCALE, SPEC, LAYER,
+    TOKENIZER, SHARD_BYTES
+    """
 )
