@@ -19,7 +19,7 @@ __all__ = ["Candidate", "Match", "candidates", "columns_of", "match", "written"]
 LIMIT = 300
 
 _PLAIN = re.compile(r"[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*")
-_WORD_STARTS = re.compile(r"[^_\W]+|(?<=[a-z0-9])[A-Z]")
+_WORD_STARTS = re.compile(r"(?<![^\W_])[^\W_]|(?<=[a-z0-9])[A-Z]")
 _LEVELS = ("headers", "sample", "full")
 # Functions of DuckDB whose first argument is a file.
 _OF_FILES = re.compile(r"(?:read|sniff|parquet)_\w+|\w+_scan|glob|st_read", re.IGNORECASE)
@@ -61,7 +61,7 @@ class _Offer:
     candidate: Candidate
     name: str
     rank: int
-    prefix_only: bool = False
+    worst: int = Match.LETTERS
 
 
 def match(word: str, name: str) -> int | None:
@@ -113,7 +113,7 @@ def candidates(wanted: Wanted, snapshot: Snapshot) -> list[Candidate]:
     ranked: list[tuple[int, int, int, Candidate]] = []
     for place, offer in enumerate(offers):
         fits = match(wanted.word, offer.name)
-        if fits is None or (fits and offer.prefix_only):
+        if fits is None or fits > offer.worst:
             continue
         ranked.append((fits, offer.rank, place, offer.candidate))
     ranked.sort(key=lambda entry: entry[:3])
@@ -368,11 +368,12 @@ def _files(wanted: Wanted) -> Iterable[Candidate]:
 def _keywords(rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer]:
     if wanted.quote:
         return
+    # Their letters alone would fit all over the place.
     for word in wanted.keywords:
         text = word.lower() if wanted.lower else word
-        yield _plain(text, "keyword", rank)
+        yield _Offer(Candidate(text, text, "keyword"), text, rank, worst=Match.WORD)
     if len(wanted.word) < 2:
         return
     for word in snapshot.keywords:
         text = word.lower() if wanted.lower else word
-        yield _Offer(Candidate(text, text, "keyword"), text, rank + 1, prefix_only=True)
+        yield _Offer(Candidate(text, text, "keyword"), text, rank + 1, worst=Match.PREFIX)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import threading
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from engramsql.errors import EngramError
 from engramsql.quoting import folded, literal
 from engramsql.shell.completion.signatures import Signature, from_parameters, parse
 
@@ -240,7 +242,7 @@ class Catalog:
                 are looked for, the connection itself is asked about them, so its result must have been read.
         """
         if _SESSION_WORDS.search(statement):
-            self._worker.session = _session(self._database.connection, self._worker.session)
+            self._worker.session = _session(self._database, self._worker.session)
         self._worker.ask()
 
     def wait(self, seconds: float) -> bool:
@@ -252,15 +254,17 @@ class Catalog:
         self._finalize()
 
 
-def _session(connection: duckdb.DuckDBPyConnection, before: _Session) -> _Session:
+def _session(database: Database, before: _Session) -> _Session:
     import duckdb
 
     try:
+        connection = database.connection
         relations = _relations(connection, "database_name = 'temp'", {})
-        ((database, schema),) = connection.execute(_PLACE).fetchall()
-    except duckdb.Error:  # a transaction that was aborted answers nothing
+        ((place, schema),) = connection.execute(_PLACE).fetchall()
+    # A transaction that was aborted answers nothing, and a database that was closed neither.
+    except (duckdb.Error, EngramError):
         return before
-    return _Session(relations, database, schema)
+    return _Session(relations, place, schema)
 
 
 class _Worker:
@@ -290,13 +294,16 @@ class _Worker:
             return self._changed.wait_for(lambda: self._thread is None, seconds)
 
     def close(self) -> None:
+        import duckdb
+
         with self._changed:
             if self._closed:
                 return
             self._closed = True
             thread = self._thread
         if thread is not None:
-            self._cursor.interrupt()
+            with suppress(duckdb.Error):  # closed with the database
+                self._cursor.interrupt()
             thread.join(timeout=2)
         if thread is None or not thread.is_alive():
             self._cursor.close()

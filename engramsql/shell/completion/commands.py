@@ -51,7 +51,9 @@ def command_candidates(wanted: Wanted, snapshot: Snapshot, commands: Iterable[Co
     else:
         command = find(wanted.subject, commands)
         offered = _arguments(wanted, command.argument if command is not None else "", snapshot, commands)
-    found = [(match(wanted.word, candidate.label), candidate) for candidate in offered]
+    dots = ".\\" if wanted.kinds == (Want.COMMAND,) else ""
+    word = wanted.word.lstrip(dots)
+    found = [(match(word, candidate.label.lstrip(dots)), candidate) for candidate in offered]
     ranked = sorted(((fits, candidate) for fits, candidate in found if fits is not None), key=lambda entry: entry[0])
     result = [candidate for _, candidate in ranked]
     return [] if [candidate.text for candidate in result] == [wanted.word] else result

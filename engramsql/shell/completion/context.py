@@ -104,10 +104,11 @@ def _ahead(text: str, position: int) -> list[Token]:
 
 
 def _rest(text: str, cursor: int, quote: str) -> list[Token]:
-    """The same, where the cursor is between quotes: they may be closed on this line."""
+    """The same, where the cursor is between quotes: an odd number of them on the rest of the line closes these."""
     line_end = text.find("\n", cursor)
-    close = text.find(quote, cursor, line_end if line_end >= 0 else len(text))
-    return _ahead(text, close + 1 if close >= 0 else cursor)
+    end = line_end if line_end >= 0 else len(text)
+    closed = text.count(quote, cursor, end) % 2
+    return _ahead(text, text.index(quote, cursor) + 1 if closed else cursor)
 
 
 def _lower(tokens: list[Token], word: str) -> bool:

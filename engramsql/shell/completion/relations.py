@@ -274,7 +274,8 @@ def _parts(items: list[Item]) -> Iterator[list[Item]]:
     """The expressions of a SELECT list."""
     part: list[Item] = []
     for at, item in enumerate(items):
-        if upper(item) in CLAUSES and not (at and is_operator(items[at - 1], "*")):
+        # `* EXCEPT (...)` goes on.
+        if upper(item) in CLAUSES and not (upper(item) == "EXCEPT" and at and is_operator(items[at - 1], "*")):
             break
         if is_operator(item, ","):
             if part:

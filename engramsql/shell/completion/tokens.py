@@ -81,8 +81,10 @@ _KINDS = {
 
 # More than anyone types; beyond it nothing is offered.
 LIMIT = 100_000
-# How far back a scan starts again: what comes can change the tokens just before it, as in `$a` and `$a$`.
-_BACK = 6
+# Where a token ends can depend on the next few, as in `$a` and `$a$`: the last of them are scanned again, and those after
+# them must be the same as before.
+_BACK = 8
+_SAME = 4
 
 
 class _Kept(NamedTuple):
@@ -113,8 +115,7 @@ def scan_further(text: str) -> tuple[Token, ...]:
     if text != kept.text:
         tokens: list[Token] = []
         if len(kept.tokens) > _BACK:
-            boundary = kept.tokens[-_BACK].start
-            if text.startswith(kept.text[:boundary]):
+            if text.startswith(kept.text[: kept.tokens[-_SAME].start]):
                 tokens = list(kept.tokens[:-_BACK])
         kept = _Kept(text, tuple(_scan(text, tokens, tokens[-1].end if tokens else 0)))
         _last = kept
