@@ -71,7 +71,8 @@ class Command:
 
 
 COMMANDS = [
-    Command(".read", "file"), Command(".tables", "", "\\dt"), Command(".schema", "table", "\\d"), Command(".mode", "mode"),
+    Command(".read", "file"), Command(".tables", "", "\\dt"), Command(".schema", "table", "\\d"), Command(".mode",
+    "mode"),
     Command(".help", "command", ".h"), Command(".plan", "sql"), Command(".set", "setting"), Command(".edit", "text"),
 ]  # fmt: skip
 
@@ -247,12 +248,16 @@ def test_what_is_there_already_is_not_offered():
     assert offered("SELECT head| FROM ple", typing=True) == []
 
 
-@pytest.mark.parametrize("marked", ["|", "SELECT |", "SELECT a, |", "SELECT emb|edding", "SELECT * FROM ple |", "SELECT 'pl|"])
+@pytest.mark.parametrize(
+    "marked", ["|", "SELECT |", "SELECT a, |", "SELECT emb|edding", "SELECT * FROM ple |", "SELECT 'pl|"]
+)
 def test_typing_opens_no_menu_before_a_name_has_begun(marked: str):
     assert offered(marked, typing=True) == []
 
 
-@pytest.mark.parametrize("marked", ["FROM |", "SELECT t.| FROM ple t", "FROM engram_fetch('|", ".mode |", "SELECT e|", "CALL |"])
+@pytest.mark.parametrize(
+    "marked", ["FROM |", "SELECT t.| FROM ple t", "FROM engram_fetch('|", ".mode |", "SELECT e|", "CALL |"]
+)
 def test_typing_opens_the_menu_where_a_name_must_come(marked: str):
     assert offered(marked, typing=True)
 
@@ -261,7 +266,11 @@ def test_files_are_offered_by_what_was_typed_of_their_path(tmp_path: Path):
     (tmp_path / "data").mkdir()
     for name in ("data.parquet", "dat's.csv", ".hidden", "other"):
         (tmp_path / name).touch()
-    assert offered(f"FROM '{tmp_path}/da|") == [f"{tmp_path}/data/", f"{tmp_path}/dat''s.csv'", f"{tmp_path}/data.parquet'"]
+    assert offered(f"FROM '{tmp_path}/da|") == [
+        f"{tmp_path}/data/",
+        f"{tmp_path}/dat''s.csv'",
+        f"{tmp_path}/data.parquet'",
+    ]
     assert offered(f"FROM '{tmp_path}/o|'") == [f"{tmp_path}/other"]
     assert offered(f"COPY ple TO '{tmp_path}/.h|") == [f"{tmp_path}/.hidden'"]
     assert offered(f"SELECT * FROM read_csv('{tmp_path}/dat'|") == []
@@ -280,7 +289,7 @@ def test_files_of_home_keep_the_tilde(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_names_that_no_terminal_shows_are_left_out(tmp_path: Path):
     (tmp_path / "a\nb").touch()
-    Path(bytes(tmp_path) .decode() + "/a\udcff").touch()
+    Path(bytes(tmp_path).decode() + "/a\udcff").touch()
     (tmp_path / "a\u00e4").touch()
     assert [file.name for file in matching(f"{tmp_path}/a")] == ["a\u00e4"]
 

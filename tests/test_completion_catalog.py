@@ -51,7 +51,7 @@ def relations(snapshot: Snapshot) -> dict[str, str]:
 def test_a_snapshot_has_tables_views_columns_functions_settings_and_heads(
     database: engramsql.Database, catalog: Catalog
 ):
-    database.execute("CREATE TABLE corpus (tokens BIGINT[], \"Order\" INTEGER)")
+    database.execute('CREATE TABLE corpus (tokens BIGINT[], "Order" INTEGER)')
     assert catalog.snapshot == Snapshot()
     snapshot = fresh(catalog)
     assert relations(snapshot) == {"ple": "table, 256 rows, 4 heads", "norms": "view", "corpus": "table"}
@@ -65,9 +65,10 @@ def test_a_snapshot_has_tables_views_columns_functions_settings_and_heads(
     assert {"BIGINT", "VARCHAR"} <= set(snapshot.types)
     assert {"select", "order"} <= snapshot.reserved
     assert not {"head", "row", "name"} & snapshot.reserved
-    assert {name: snapshot.functions[name].kind for name in ("abs", "sum", "read_csv", "engram_row", "engram_drop")} == {
+    kinds = {
         "abs": "scalar", "sum": "aggregate", "read_csv": "table", "engram_row": "scalar", "engram_drop": "call"
     }  # fmt: skip
+    assert {name: snapshot.functions[name].kind for name in kinds} == kinds
     assert not any(name.startswith("_") for name in snapshot.functions)
 
 
@@ -78,14 +79,17 @@ def test_every_function_of_the_registry_can_be_taken_apart(database: engramsql.D
         if kind == "copy":
             continue
         function = snapshot.functions[name]
-        assert function.ours and function.signature.text == text
+        assert function.ours
+        assert function.signature.text == text
         assert function.description
         for form in function.signature.overloads:
             assert all(parameter.name.isidentifier() for parameter in form), text
         assert all(column.isidentifier() for column in function.signature.columns), text
 
 
-@pytest.mark.parametrize("name", ["engram_fetch", "engram_scan", "engram_embeddings", "engram_profile", "engram_row_norms"])
+@pytest.mark.parametrize(
+    "name", ["engram_fetch", "engram_scan", "engram_embeddings", "engram_profile", "engram_row_norms"]
+)
 def test_columns_of_table_functions_are_those_they_return(database: engramsql.Database, name: str):
     ids = {"engram_fetch": ", [1]", "engram_embeddings": ", [1]"}.get(name, "")
     described = [column for column, *_ in database.sql(f"DESCRIBE FROM {name}('ple'{ids})").fetchall()]
@@ -114,7 +118,9 @@ def test_tables_that_another_connection_made_are_seen(database: engramsql.Databa
     assert "theirs" in relations(fresh(catalog))
 
 
-def test_tables_that_another_database_registered_are_seen(database: engramsql.Database, catalog: Catalog, tmp_path: Path):
+def test_tables_that_another_database_registered_are_seen(
+    database: engramsql.Database, catalog: Catalog, tmp_path: Path
+):
     with engramsql.connect(tmp_path / "db") as other:
         other.register("again", tmp_path / "qwen")
         other.create_view("theirs", "SELECT 1 AS one")
