@@ -373,3 +373,10 @@ def test_the_hint_marks_the_argument(name: str, index: int, named: str, text_fir
     first, second = str(hint(function.signature, function.description, index, named, text_first)).split("\n")
     assert first.split(" -> ")[0] == expected
     assert second == f"What {name} does."
+
+
+def test_of_many_parameters_the_first_are_shown():
+    signature = from_parameters("read", [f"p{n}" for n in range(50)], ["ANY"] * 50, None)
+    assert signature.text == "read(p0 ANY, p1 ANY, p2 ANY, p3 ANY, p4 ANY, ...)"
+    assert str(hint(signature, "", 40)) == signature.text
+    assert str(hint(signature, "", 1)) == "read(p0 ANY, *p1 ANY*, p2 ANY, p3 ANY, p4 ANY, ...)"

@@ -160,6 +160,11 @@ def test_typing_in_a_long_line_looks_at_the_change_only():
         assert highlighter.lexed - before < 100, typed
 
 
+def test_a_list_of_ids_is_one_piece():
+    (line,) = pieces("f([" + ", ".join(map(str, range(2000))) + "])")
+    assert len(line) == 4
+
+
 def test_other_lines_are_not_looked_at_again():
     text = "SELECT a, b FROM t WHERE x = 'y' AND\n" * 600
     highlighter = Highlighter()

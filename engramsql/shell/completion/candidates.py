@@ -75,8 +75,7 @@ def match(word: str, name: str) -> int | None:
     low, whole = word.lower(), name.lower()
     if whole.startswith(low):
         return Match.PREFIX
-    starts = [found.start() for found in _WORD_STARTS.finditer(name)]
-    if any(whole.startswith(low, start) for start in starts):
+    if low in whole and any(whole.startswith(low, found.start()) for found in _WORD_STARTS.finditer(name)):
         return Match.WORD
     # Letters anywhere fit nearly everything: the first must be the name's first.
     if len(low) < 2 or not whole.startswith(low[0]):
@@ -372,7 +371,8 @@ def _keywords(rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer]
     for word in wanted.keywords:
         text = word.lower() if wanted.lower else word
         yield _Offer(Candidate(text, text, "keyword"), text, rank, worst=Match.WORD)
-    if len(wanted.word) < 2:
+    # Where nothing else can stand, all that DuckDB has; beside names most of them are only noise.
+    if len(wanted.word) < 2 or wanted.kinds != (Want.KEYWORD,):
         return
     for word in snapshot.keywords:
         text = word.lower() if wanted.lower else word
