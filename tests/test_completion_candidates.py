@@ -6,18 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from engramsql.shell.completion.candidates import candidates, columns_of, match, written
+from engramsql.shell.completion.candidates import candidates, match, written
 from engramsql.shell.completion.catalog import Column, Function, Head, Relation, Setting, Snapshot
 from engramsql.shell.completion.commands import find
 from engramsql.shell.completion.completer import completions
 from engramsql.shell.completion.context import wanted
 from engramsql.shell.completion.files import matching
+from engramsql.shell.completion.lookup import columns_of
 from engramsql.shell.completion.relations import Source
 from engramsql.shell.completion.signatures import from_parameters, hint, parse
 
 PLE = Relation(
     "memory", "main", "ple", "table, 256 rows",
     (Column("rowid", "BIGINT"), Column("head", "INTEGER"), Column("embedding", "FLOAT[32]"), Column("row", "BLOB")),
+)  # fmt: skip
+STATS = Relation(
+    "memory", "main", "stats", "table",
+    (Column("s", 'STRUCT(a INTEGER, "b ""c" STRUCT(x INTEGER, y DECIMAL(3, 1)), d FLOAT[])'),),
 )  # fmt: skip
 CORPUS = Relation("memory", "main", "my corpus", "table", (Column("tokens", "BIGINT[]"), Column("Order", "INTEGER")))
 NORMS = Relation("memory", "main", "norms", "view", (Column("rowid", "BIGINT"), Column("norm", "DOUBLE")))
@@ -32,6 +37,7 @@ REGISTRY = [
     ("engram_coverage", "engram_coverage(table, corpus) -> (tokens, lookups)"),
     ("engram_tables", "engram_tables() -> (name, rows)"),
     ("engram_register", "CALL engram_register(name, source [, spec :=, format :=])"),
+    ("engram_row_stats", "engram_row_stats(table, rowid) -> STRUCT(nans BIGINT, min FLOAT)"),
     ("rowids_for_seq", "rowids_for_seq(tokens) | (table, tokens) | (table, tokens, history) -> BIGINT[][]"),
 ]
 
@@ -44,7 +50,7 @@ def _function(name: str, text: str) -> Function:
 
 
 SNAPSHOT = Snapshot(
-    relations=(PLE, CORPUS, NORMS, OTHER, SCHEMED),
+    relations=(PLE, CORPUS, NORMS, STATS, OTHER, SCHEMED),
     tables={"ple": "256 rows, 4 heads"},
     views={"corpus_view": "10 slots"},
     functions={
@@ -120,6 +126,7 @@ def test_a_better_match_comes_before_a_better_kind():
 def test_without_a_relation_columns_of_all_are_offered_those_of_tables_first():
     assert offered("SELECT emb|")[0] == "embedding"
     assert offered("SELECT row|")[:2] == ["rowid", "row"]
+    assert offered("SELECT loo|") == ["lookups", "engram_view_lookup("]  # of a table function
 
 
 def test_relations_come_first_after_from():
@@ -153,6 +160,10 @@ def test_the_nearest_relation_comes_first():
         ("SELECT * FROM files.|", ["other", "main"]),
         ("SELECT * FROM lab.|", ['"inner t"']),
         ("SELECT s.| FROM (SELECT rowid AS r FROM ple) s", ["r"]),
+        ("SELECT s.| FROM stats", ["a", '"b ""c"', "d"]),
+        ("SELECT t.s.| FROM stats t", ["a", '"b ""c"', "d"]),
+        ("SELECT engram_row_stats('ple', 7).|", ["nans", "min"]),
+        ("SELECT engram_row_stats('ple', f(7)).m|", ["min"]),
     ],
 )
 def test_a_qualifier_gives_the_columns_of_its_relation(marked: str, expected: list[str]):
@@ -165,6 +176,12 @@ def test_columns_come_from_the_nearest_relation_of_a_name():
     assert columns_of(Source("ple", name=("ple",)), snapshot) == [Column("mine")]
     assert len(columns_of(Source("ple", name=("memory", "main", "ple")), snapshot)) == 4
     assert columns_of(Source("x", name=("none",)), snapshot) == []
+
+
+def test_ctes_that_double_each_other_end():
+    ctes = ", ".join(f"c{n} AS (SELECT * FROM c{n - 1} a, c{n - 1} b)" for n in range(1, 40))
+    text = f"WITH c0 AS (SELECT * FROM ple), {ctes} SELECT "
+    assert offered(text + "| FROM c39")[:4] == ["rowid", "head", "embedding", "row"]
 
 
 @pytest.mark.parametrize(
@@ -338,7 +355,7 @@ def test_commands_are_found_by_every_name():
         (REGISTRY[0][1], [["table", "rowids"]], 6),
         (REGISTRY[1][1], [["table", "first", "count"]], 4),
         (REGISTRY[7][1], [["name", "source", "spec", "format"]], 0),
-        (REGISTRY[8][1], [["tokens"], ["table", "tokens"], ["table", "tokens", "history"]], 0),
+        (REGISTRY[9][1], [["tokens"], ["table", "tokens"], ["table", "tokens", "history"]], 0),
         ("f() -> (a, b)", [[]], 2),
     ],
 )

@@ -19,6 +19,7 @@ from engramsql.shell.completion import Completion
 from engramsql.shell.completion.catalog import Catalog, Column, Head, Snapshot, take
 from engramsql.shell.completion.completer import completions
 from engramsql.shell.completion.signatures import parse
+from engramsql.shell.completion.tokens import Kind, scan
 
 
 @pytest.fixture
@@ -289,3 +290,34 @@ with engramsql.connect({str(tmp_path / "db")!r}, read_only=True) as database:
     listed = [(r.name, r.kind, [c.name for c in r.columns]) for r in mine.relations]
     assert first.split(" ", 1) == ["1.5.6", str(listed)]
     assert second == f"{sorted(name for name, function in mine.functions.items() if function.ours)} 53"
+
+
+def test_what_the_examples_name_is_offered_after_two_letters(database: engramsql.Database, tmp_path: Path):
+    """Of every statement in the registry, each name and keyword is left to the completion once, and must be there."""
+    for name in ("tuned", "engram"):
+        database.register(name, tmp_path / "qwen")
+    database.execute("CREATE TABLE corpus (id BIGINT, tokens BIGINT[])")
+    database.build_view("seen", "ple", [[1, 2, 3]])
+    snapshot = take(database.connection.cursor())
+    names = {relation.name for relation in snapshot.relations} | snapshot.functions.keys()
+    names |= {column.name.lower() for relation in snapshot.relations for column in relation.columns}
+    names |= {column for function in snapshot.functions.values() for column in function.signature.columns}
+    names |= {word.lower() for word in snapshot.keywords}
+    asked, missing = 0, []
+    for (text,) in database.sql("SELECT example FROM engram_functions()").fetchall():
+        before = ""
+        for token in scan(text):
+            fresh = before == "AS"  # a new name
+            before = token.upper
+            if token.kind is not Kind.WORD or fresh or token.text.lower() not in names:
+                continue
+            asked += 1
+            kept = min(2, len(token.text) - 1)
+            cursor = token.start + kept
+            entries = completions(text[:cursor] + text[token.end :], cursor, snapshot, [])
+            offered = [entry.text.lower().rstrip("()=: ") for entry in entries]
+            # GROUP BY and others are offered as one.
+            if not any(token.text.lower() in (entry, *entry.split()) for entry in offered):
+                missing.append((text[:cursor], token.text))
+    assert asked > 200
+    assert missing == []
