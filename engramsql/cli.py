@@ -122,6 +122,7 @@ def _script_parser() -> argparse.ArgumentParser:
         "--ram-budget", metavar="SIZE", help="memory for rows read from the disk: 8GB, 512MiB, 0 for none"
     )
     parser.add_argument("--threads", metavar="N", type=_count, help="threads of a query; one per processor if left out")
+    parser.add_argument("--no-init", action="store_true", help="open the shell without its configuration file")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.set_defaults(run=_run_script)
     return parser
@@ -155,8 +156,20 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
     if options.db is not None and _looks_like_sql(options.db):
         parser.error(f"no directory '{options.db}'; SQL is given with -c SQL, or -f FILE")
     if options.command is None and options.file is None and is_terminal(sys.stdin):
-        say(f"{parser.prog}: nothing to run; give -c SQL, -f FILE, or pipe SQL in (--help)")
-        return USAGE
+        if not is_terminal(sys.stdout):
+            say(f"{parser.prog}: stdout is no terminal for the shell; give -c SQL, -f FILE, or pipe SQL in (--help)")
+            return USAGE
+        from engramsql import shell
+
+        shell.run(
+            options.db,
+            read_only=options.read_only,
+            ram_budget=options.ram_budget,
+            threads=options.threads,
+            mode=options.format,
+            read_config=not options.no_init,
+        )
+        return GOOD
     from engramsql.commands import run_script
 
     run_script(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["output", "register", "require", "run_script", "shards_text"]
+__all__ = ["output", "register", "require", "run_script", "shards_text", "warn_of_lost"]
 
 # How long a wait lasts before Ctrl-C is looked for.
 _STEP_SECONDS = 0.05
@@ -53,13 +53,13 @@ def run_script(
         connection.execute("SET python_enable_replacements = false")
         sink = output()
 
-        def show(relation: duckdb.DuckDBPyRelation) -> None:
-            write(relation, format, sink)
+        def show(relation: duckdb.DuckDBPyRelation, vertical: bool) -> None:
+            write(relation, "vertical" if vertical else format, sink)
             sink.flush()
 
         _interruptible(connection, lambda: script.run(database, text, show))
         if database.directory is not None and "create" in text.lower():
-            _warn_of_lost(database)
+            warn_of_lost(database)
 
 
 def output() -> IO[bytes]:
@@ -80,7 +80,7 @@ def require(path: str) -> None:
         )
 
 
-def _warn_of_lost(database: Database) -> None:
+def warn_of_lost(database: Database) -> None:
     """Names the tables and views that a script made and that nothing keeps."""
     names = [*(entry.name for entry in database.tables()), *(entry.name for entry in database.views())]
     kept = set(map(folded, names))

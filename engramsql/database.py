@@ -149,6 +149,11 @@ class Database(Statements, Inspection, Lifecycle):
         return self._connection
 
     @property
+    def label(self) -> str:
+        """What was opened: the path as it was given, or ``:memory:``."""
+        return self._label
+
+    @property
     def directory(self) -> Path | None:
         """The database directory, or None for a temporary database."""
         return None if self._temporary is not None else self._open_session().directory

@@ -1,0 +1,307 @@
+"""A session of the shell: its database, its settings, and how a statement or command is run in it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any
+
+import duckdb
+
+from engramsql import script
+from engramsql.database import Database, connect
+from engramsql.errors import ArgumentError, EngramError
+from engramsql.export import write
+from engramsql.shell import errors, statements
+from engramsql.shell.commands import registry
+from engramsql.shell.output import AppendingSink, CommandSink, FileSink, Sink, TerminalSink
+from engramsql.shell.progress import QueryProgress
+from engramsql.shell.reads import Reads
+from engramsql.shell.running import Interrupts, Runner
+from engramsql.shell.rows import Counted, plan_text
+from engramsql.shell.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from engramsql.shell.statements import Piece
+
+__all__ = ["Failed", "Session"]
+
+_BINARY = ("arrow", "parquet")
+# Tables that are named when a database is opened; .tables lists all.
+_GREETED = 3
+
+
+class Failed(EngramError):
+    """A statement or command failed; the text is what to show of it."""
+
+
+class Session:
+    """What one user does with one database at a time.
+
+    On a terminal results are for people; elsewhere, as for a script that is piped, they are bare.
+    """
+
+    def __init__(self, opened: Database, *, terminal: bool, sink: IO[bytes] | None = None) -> None:
+        """Takes the database, which :meth:`close` closes.
+
+        Args:
+            opened: The database.
+            terminal: Whether stdout is a terminal that a person looks at.
+            sink: Where results go otherwise.
+        """
+        self.settings = Settings()
+        self.terminal = terminal
+        self.interrupts = Interrupts()
+        self.runner = Runner(self.interrupts)
+        #: Values of ``$name``, and the SQL they were given as.
+        self.params: dict[str, tuple[object, str]] = {}
+        #: Ends the session after this statement.
+        self.ended = False
+        #: What the next prompt begins with.
+        self.draft = ""
+        #: The last statement, as it was typed.
+        self.last = ""
+        #: How many files deep `.read` is.
+        self.depth = 0
+        #: Entries of the history, oldest first.
+        self.entries: Callable[[], list[str]] = list
+        self._sink = sink
+        self._once: Callable[[Callable[[], None]], Sink] | None = None
+        self._output: AppendingSink | None = None
+        #: Whether a statement made something that may be lost at the end.
+        self.made = False
+        self._take(opened)
+
+    # The database
+
+    def _take(self, database: Database) -> None:
+        self.database = database
+        self._connection = database.connection
+        # A person has no Python variables; ours are not their tables.
+        self._connection.execute("SET python_enable_replacements = false")
+        # Only then it knows how far a query is; it draws nothing itself.
+        self._connection.execute("SET enable_progress_bar = true")
+        self._connection.execute("SET enable_progress_bar_print = false")
+        self.reads = Reads(self._connection)
+
+    def open(self, path: str | None, *, read_only: bool = False) -> None:
+        """Opens another database instead, if it can be opened."""
+        database = connect(path, read_only=read_only)
+        self.close_database()
+        self._take(database)
+
+    def greeting(self) -> str:
+        """The database and its tables, in a line."""
+        label = self.database.label
+        tables = self.database.tables()
+        shown = [f"{entry.name} ({entry.rows:,} rows)" for entry in tables[:_GREETED]]
+        if more := len(tables) - len(shown):
+            shown.append(f"{more} more")
+        return f"{label}: {', '.join(shown) or 'no tables'}"
+
+    def close_database(self) -> None:
+        """Closes the database."""
+        self.reads.close()
+        self.database.close()
+
+    def close(self) -> None:
+        """Ends the session."""
+        self.set_output(None)
+        self.close_database()
+
+    # What was typed
+
+    def execute(self, text: str) -> bool:
+        """Runs commands and statements until one fails, whose error is shown; whether all went well."""
+        for piece in statements.parse(text).all:
+            try:
+                self.run(piece)
+            except Failed as failure:
+                self.say(str(failure))
+                return False
+            except KeyboardInterrupt:
+                self.say("interrupted")
+                return False
+            if self.ended:
+                break
+        return True
+
+    def run(self, piece: Piece) -> None:
+        """Runs one command or statement.
+
+        Raises:
+            Failed: If it failed, with all that there is to say.
+            KeyboardInterrupt: If Ctrl-C ended it.
+        """
+        if piece.kind is statements.Kind.COMMAND:
+            self._run_command(piece.text)
+            return
+        self.last = piece.text
+        try:
+            self._run_statement(piece)
+        except (duckdb.Error, EngramError, OSError, UnicodeError) as error:
+            raise Failed(self._described(error, piece)) from None
+        if piece.text[:6].lower() == "create":
+            self.made = True
+
+    def _run_command(self, line: str) -> None:
+        try:
+            command, words = registry.parse(line)
+            command.run(self, words)
+        except Failed:
+            raise
+        except (duckdb.Error, EngramError, OSError, UnicodeError) as error:
+            raise Failed(script.one_line(str(error))) from None
+
+    def _described(self, error: Exception, piece: Piece) -> str:
+        if isinstance(error, OSError) and not isinstance(error, EngramError) and error.errno is not None:
+            return f"cannot write the result: {error.strerror}"
+        return errors.describe(error, piece, self._connection, self._params_of(piece.text))
+
+    # Statements
+
+    def _run_statement(self, piece: Piece) -> None:
+        params = self._params_of(piece.text)
+        before = self.reads.now() if self.settings.timer else None
+        started = time.perf_counter()
+        counted = self._shown(lambda: self.database.sql(piece.text, params=params), piece)
+        if before is not None:
+            seconds = time.perf_counter() - started
+            self.say(self.reads.since(before).line(seconds, None if counted is None else counted.rows))
+
+    def query(self, sql: str, mode: str | None = None) -> None:
+        """Shows the result of a query of ours."""
+        piece = statements.Piece(statements.Kind.SQL, sql, 0)
+        self._shown(lambda: self.database.sql(sql), piece, mode)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """All rows of a small query of ours.
+
+        Raises:
+            duckdb.Error: If it fails.
+        """
+        with self._progress() as progress:
+            return self.runner.run(
+                lambda: self.database.execute(sql).fetchall(), self._connection.interrupt, progress.tick
+            )
+
+    def work(self, work: Callable[[IO[bytes]], None]) -> None:
+        """Runs what writes to the place where results go, and can be ended by Ctrl-C."""
+        with self._progress() as progress, self._opened(progress.hide) as sink:
+            self.runner.run(lambda: work(sink), self._connection.interrupt, progress.tick)
+
+    def _shown(
+        self, relation_of: Callable[[], duckdb.DuckDBPyRelation | None], piece: Piece, mode: str | None = None
+    ) -> Counted | None:
+        """Runs a statement and shows what it returns; None if that is nothing."""
+        mode = mode or ("vertical" if piece.vertical else self.settings.mode)
+        with self._progress() as progress:
+
+            def begin() -> Counted | None:
+                relation = relation_of()
+                if relation is None or not script.has_rows(piece.text, relation.columns):
+                    return None
+                return Counted(relation)
+
+            # A relation is fetched when it is written; what has no result opens no file.
+            result = self.runner.run(begin, self._connection.interrupt, progress.tick)
+            if result is None:
+                return None
+            with self._opened(progress.hide) as sink:
+                self.runner.run(lambda: self._write(result, mode, sink), self._connection.interrupt, progress.tick)
+            return result
+
+    def _write(self, relation: Counted, mode: str, sink: IO[bytes]) -> None:
+        if isinstance(sink, TerminalSink) and mode in _BINARY:
+            raise ArgumentError(f"{mode} is not for a terminal; write .once FILE, or .output FILE, before the query")
+        plan = plan_text(relation) if mode == "box" else None
+        if plan is not None:
+            sink.write(plan.encode())
+        else:
+            write(relation, mode, sink)  # type: ignore[arg-type] (stands for the relation)
+
+    def _params_of(self, statement: str) -> dict[str, object] | None:
+        if not self.params or "$" not in statement:
+            return None
+        with suppress(duckdb.Error):
+            named = {name for parsed in duckdb.extract_statements(statement) for name in parsed.named_parameters}
+            return {name: value for name, (value, _) in self.params.items() if name in named} or None
+        return None
+
+    @contextmanager
+    def _progress(self) -> Iterator[QueryProgress]:
+        stream = sys.stderr if self.terminal and self.settings.progress else None
+        progress = QueryProgress(stream, self._connection, self.reads)
+        try:
+            yield progress
+        finally:
+            progress.hide()
+
+    # Where results go
+
+    def once_to_file(self, path: str) -> None:
+        """The next result goes to a file."""
+        self._once = lambda before: FileSink(self.runner.cancelled, path)
+
+    def once_to_command(self, command: str) -> None:
+        """The next result goes to a command of the system's shell."""
+        self._once = lambda before: CommandSink(self.runner.cancelled, command, before)
+
+    def set_output(self, path: str | None) -> None:
+        """All results go to a file from now on, or, again, to where they went at first."""
+        if self._output is not None:
+            self._output.close()
+        self._output = None if path is None else AppendingSink(self.runner.cancelled, path)
+
+    @property
+    def output(self) -> str:
+        """Where results go."""
+        return "stdout" if self._output is None else self._output.path
+
+    @contextmanager
+    def _opened(self, before: Callable[[], None]) -> Iterator[IO[bytes]]:
+        """What a result is written to; a reader that has seen enough is no error."""
+        if self._once is None and self._output is None and not self.terminal:
+            assert self._sink is not None
+            yield self._sink
+            self._sink.flush()
+            return
+        once, self._once = self._once, None
+        sink: Sink
+        if once is not None:
+            sink = once(before)
+        elif self._output is not None:
+            sink = self._output
+        else:
+            # Not only a result may be larger than the terminal.
+            sink = TerminalSink(self.runner.cancelled, before, paged=self.settings.pager)
+        try:
+            yield sink  # type: ignore[misc] (a RawIOBase is what an IO[bytes] must have)
+        except BrokenPipeError:
+            sink.abort()
+        except BaseException:
+            sink.abort()
+            raise
+        else:
+            sink.finish()
+
+    def say(self, text: str) -> None:
+        """A message, on stderr."""
+        if sys.stderr is not None:
+            print(text, file=sys.stderr, flush=True)
+
+    def print(self, text: str) -> None:
+        """Text of ours, where results go."""
+        data = f"{text}\n".encode()
+        if self._output is None and self._once is None and not self.terminal:
+            assert self._sink is not None
+            self._sink.write(data)
+            self._sink.flush()
+            return
+        # Not a result: what `.once` waits for is still to come.
+        sink = self._output or TerminalSink(self.runner.cancelled, lambda: None, paged=self.settings.pager)
+        sink.write(data)
+        sink.finish()
