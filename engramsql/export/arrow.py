@@ -21,13 +21,15 @@ from engramsql.quoting import identifier
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from engramsql.export.style import Style
+
 __all__ = ["write_arrow", "write_parquet"]
 
 _BATCH_ROWS = 8192
 _TOO_WIDE = re.compile(r"ould not cast value (\S+) to DECIMAL\(38,0\)")
 
 
-def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """An IPC stream with its end marker.
 
     Raises:
@@ -42,7 +44,7 @@ def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
         writer.close()
 
 
-def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """A Parquet file.
 
     Raises:

@@ -40,7 +40,7 @@ def run(
 
     if path is not None:
         require(path)
-    session = Session(connect(path, read_only=read_only, ram_budget=ram_budget, threads=threads), terminal=True)
+    session = Session(connect(path, read_only=read_only, ram_budget=ram_budget, threads=threads))
     try:
         if read_config:
             for problem in config.load(config.config_path(), session.settings):

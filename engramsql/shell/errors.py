@@ -1,4 +1,4 @@
-"""Errors as a user reads them: one line, the nearest names, and the line of the statement with a caret under the place."""
+"""Errors as a user reads them: one line with the nearest names, and the line of the statement with a caret."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def describe(error: BaseException, piece: Piece, connection: duckdb.DuckDBPyConn
 
 
 def place_of(message: str, statement: str) -> Place | None:
-    """The place that a message of DuckDB's draws, if what it draws is a line of the statement.
+    r"""The place that a message of DuckDB's draws, if what it draws is a line of the statement.
 
     Example:
-        >>> place_of('Parser Error: syntax error\\n\\nLINE 2: FRM t\\n        ^^^', 'SELECT 1\\nFRM t').drawn(0)
-        'LINE 2: FRM t\\n        ^^^'
+        >>> place_of('Parser Error: syntax error\n\nLINE 2: FRM t\n        ^^^', 'SELECT 1\nFRM t').drawn(0)
+        'LINE 2: FRM t\n        ^^^'
     """
     found = _PICTURE.search(message)
     if found is None:

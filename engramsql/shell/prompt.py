@@ -6,7 +6,6 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from engramsql.shell.history import HistoryFile
 from engramsql.shell.statements import finished
 
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
 
+    from engramsql.shell.history import HistoryFile
     from engramsql.shell.session import Session
 
 __all__ = ["interact", "is_dumb"]
@@ -74,12 +74,13 @@ def _plain(session: Session) -> Callable[[], str]:
 def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
     """Lines as prompt-toolkit edits them."""
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import InMemoryHistory
 
     editor: PromptSession[str] = PromptSession(
         message=_PROMPT,
         multiline=True,
         prompt_continuation=_CONTINUATION,
-        history=_history(session, history),
+        history=InMemoryHistory() if history is None else _history(session, history),
         key_bindings=_keys(),
         enable_open_in_editor=True,
         tempfile_suffix=".sql",
@@ -119,11 +120,8 @@ def _keys() -> KeyBindings:
     return bindings
 
 
-def _history(session: Session, file: HistoryFile | None) -> History:
-    from prompt_toolkit.history import History, InMemoryHistory
-
-    if file is None:
-        return InMemoryHistory()
+def _history(session: Session, file: HistoryFile) -> History:
+    from prompt_toolkit.history import History
 
     class FileHistory(History):
         """The history file, which warns once if it is no good; the session goes on without."""

@@ -1,4 +1,4 @@
-"""A result on its way to a writer: how many rows it had, and plans, which are text already."""
+"""A result on its way to a writer, which counts its rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["Counted", "plan_text"]
-
-_PLAN = ["explain_key", "explain_value"]
-# Under this key the planner says what is read.
-_OURS = "engramsql"
+__all__ = ["Counted"]
 
 
 class Counted:
-    """A relation that counts the rows which are read from it in batches; everything else is the relation's own."""
+    """A relation that counts the rows which are read from it in batches; everything else is the relation's own.
+
+    A box reads no more rows than it needs: they are not counted, and it says itself how many there are.
+    """
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, above: Counted | None = None) -> None:
         self._relation = relation
@@ -29,7 +28,7 @@ class Counted:
 
     def project(self, *expressions: object) -> Counted:
         """The same rows with other columns."""
-        return Counted(self._relation.project(*expressions), self)  # type: ignore[arg-type]
+        return Counted(self._relation.project(*expressions), self)
 
     def to_arrow_reader(self, batch_size: int = 1_000_000) -> pa.RecordBatchReader:
         """The rows in batches."""
@@ -52,14 +51,3 @@ class Counted:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._relation, name)
-
-
-def plan_text(relation: duckdb.DuckDBPyRelation) -> str | None:
-    """The plans of an EXPLAIN as text, what is read of the tables first; None if it is something else."""
-    if list(relation.columns) != _PLAN:
-        return None
-    parts = []
-    for key, value in relation.fetchall():
-        text = str(value).strip("\n")
-        parts.append("\n".join(f"{key}: {line}" for line in text.split("\n")) if key == _OURS else text)
-    return "\n".join(parts) + "\n"

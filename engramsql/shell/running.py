@@ -66,6 +66,9 @@ class Runner:
         Raises:
             KeyboardInterrupt: If Ctrl-C ended it.
         """
+        if threading.current_thread() is not threading.main_thread():
+            # A script runs beside the main thread already, which hears of Ctrl-C.
+            return work()
         results: list[T] = []
         failures: list[BaseException] = []
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import duckdb
 
@@ -13,13 +15,15 @@ from engramsql import script
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError, EngramError
 from engramsql.export import write
+from engramsql.export.style import Style, style_of
+from engramsql.export.visible import visible_lines
 from engramsql.shell import errors, statements
 from engramsql.shell.commands import registry
-from engramsql.shell.output import AppendingSink, CommandSink, FileSink, Sink, TerminalSink
+from engramsql.shell.output import AppendingSink, CommandSink, FileSink, Sink, TerminalSink, terminal_size
 from engramsql.shell.progress import QueryProgress
 from engramsql.shell.reads import Reads
+from engramsql.shell.rows import Counted
 from engramsql.shell.running import Interrupts, Runner
-from engramsql.shell.rows import Counted, plan_text
 from engramsql.shell.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,33 +31,50 @@ if TYPE_CHECKING:
 
     from engramsql.shell.statements import Piece
 
-__all__ = ["Failed", "Session"]
+__all__ = ["FailedError", "Session"]
 
-_BINARY = ("arrow", "parquet")
+# Of a parameter; `?` and `$1` have numbers.
+_NAME = re.compile(r"[^\W\d]\w*")
 # Tables that are named when a database is opened; .tables lists all.
 _GREETED = 3
 
 
-class Failed(EngramError):
-    """A statement or command failed; the text is what to show of it."""
+class FailedError(EngramError):
+    """A statement or command failed; the text is what to show of it, ``line`` the first line of that."""
+
+    @property
+    def line(self) -> str:
+        """The message, without the picture of the statement."""
+        return str(self).partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where a result goes, and what the terminal there can show; None if there is none."""
+
+    file: IO[bytes]
+    style: Style | None
 
 
 class Session:
     """What one user does with one database at a time.
 
-    On a terminal results are for people; elsewhere, as for a script that is piped, they are bare.
+    Without a person it runs a script: then nothing is paged, and no line says how far a statement is.
     """
 
-    def __init__(self, opened: Database, *, terminal: bool, sink: IO[bytes] | None = None) -> None:
+    def __init__(self, opened: Database, *, sink: IO[bytes] | None = None, mode: str | None = None) -> None:
         """Takes the database, which :meth:`close` closes.
 
         Args:
             opened: The database.
-            terminal: Whether stdout is a terminal that a person looks at.
-            sink: Where results go otherwise.
+            sink: Where the results of a script go; if left out, they are shown on the terminal to a person.
+            mode: Output mode.
         """
         self.settings = Settings()
-        self.terminal = terminal
+        if mode is not None:
+            self.settings.set("mode", mode)
+        #: Whether a person sits before it.
+        self.terminal = sink is None
         self.interrupts = Interrupts()
         self.runner = Runner(self.interrupts)
         #: Values of ``$name``, and the SQL they were given as.
@@ -82,10 +103,16 @@ class Session:
         self._connection = database.connection
         # A person has no Python variables; ours are not their tables.
         self._connection.execute("SET python_enable_replacements = false")
-        # Only then it knows how far a query is; it draws nothing itself.
-        self._connection.execute("SET enable_progress_bar = true")
-        self._connection.execute("SET enable_progress_bar_print = false")
+        if self.terminal:
+            # Only then it knows how far a query is; it draws nothing itself.
+            self._connection.execute("SET enable_progress_bar = true")
+            self._connection.execute("SET enable_progress_bar_print = false")
         self.reads = Reads(self._connection)
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The connection that statements run on."""
+        return self._connection
 
     def open(self, path: str | None, *, read_only: bool = False) -> None:
         """Opens another database instead, if it can be opened."""
@@ -119,7 +146,7 @@ class Session:
         for piece in statements.parse(text).all:
             try:
                 self.run(piece)
-            except Failed as failure:
+            except FailedError as failure:
                 self.say(str(failure))
                 return False
             except KeyboardInterrupt:
@@ -133,7 +160,7 @@ class Session:
         """Runs one command or statement.
 
         Raises:
-            Failed: If it failed, with all that there is to say.
+            FailedError: If it failed, with all that there is to say.
             KeyboardInterrupt: If Ctrl-C ended it.
         """
         if piece.kind is statements.Kind.COMMAND:
@@ -143,7 +170,9 @@ class Session:
         try:
             self._run_statement(piece)
         except (duckdb.Error, EngramError, OSError, UnicodeError) as error:
-            raise Failed(self._described(error, piece)) from None
+            if not self.terminal and _is_about_output(error):
+                raise
+            raise FailedError(self._described(error, piece)) from error
         if piece.text[:6].lower() == "create":
             self.made = True
 
@@ -151,14 +180,16 @@ class Session:
         try:
             command, words = registry.parse(line)
             command.run(self, words)
-        except Failed:
+        except FailedError:
             raise
         except (duckdb.Error, EngramError, OSError, UnicodeError) as error:
-            raise Failed(script.one_line(str(error))) from None
+            if not self.terminal and _is_about_output(error):
+                raise
+            raise FailedError(script.one_line(str(error))) from error
 
     def _described(self, error: Exception, piece: Piece) -> str:
-        if isinstance(error, OSError) and not isinstance(error, EngramError) and error.errno is not None:
-            return f"cannot write the result: {error.strerror}"
+        if isinstance(error, OSError) and _is_about_output(error):
+            return f"cannot write the result: {error.strerror or error}"
         return errors.describe(error, piece, self._connection, self._params_of(piece.text))
 
     # Statements
@@ -190,8 +221,8 @@ class Session:
 
     def work(self, work: Callable[[IO[bytes]], None]) -> None:
         """Runs what writes to the place where results go, and can be ended by Ctrl-C."""
-        with self._progress() as progress, self._opened(progress.hide) as sink:
-            self.runner.run(lambda: work(sink), self._connection.interrupt, progress.tick)
+        with self._progress() as progress, self._opened(progress.hide) as to:
+            self.runner.run(lambda: work(to.file), self._connection.interrupt, progress.tick)
 
     def _shown(
         self, relation_of: Callable[[], duckdb.DuckDBPyRelation | None], piece: Piece, mode: str | None = None
@@ -210,26 +241,25 @@ class Session:
             result = self.runner.run(begin, self._connection.interrupt, progress.tick)
             if result is None:
                 return None
-            with self._opened(progress.hide) as sink:
-                self.runner.run(lambda: self._write(result, mode, sink), self._connection.interrupt, progress.tick)
+            # It stands for the relation, with all that writers use.
+            rows = cast("duckdb.DuckDBPyRelation", result)
+            with self._opened(progress.hide) as to:
+                self.runner.run(lambda: write(rows, mode, to.file, to.style), self._connection.interrupt, progress.tick)
             return result
 
-    def _write(self, relation: Counted, mode: str, sink: IO[bytes]) -> None:
-        if isinstance(sink, TerminalSink) and mode in _BINARY:
-            raise ArgumentError(f"{mode} is not for a terminal; write .once FILE, or .output FILE, before the query")
-        plan = plan_text(relation) if mode == "box" else None
-        if plan is not None:
-            sink.write(plan.encode())
-        else:
-            write(relation, mode, sink)  # type: ignore[arg-type] (stands for the relation)
-
     def _params_of(self, statement: str) -> dict[str, object] | None:
-        if not self.params or "$" not in statement:
+        """The parameters that a statement names; a statement that does not parse names none."""
+        if "$" not in statement:
             return None
-        with suppress(duckdb.Error):
-            named = {name for parsed in duckdb.extract_statements(statement) for name in parsed.named_parameters}
-            return {name: value for name, (value, _) in self.params.items() if name in named} or None
-        return None
+        try:
+            parsed = duckdb.extract_statements(statement)
+        except duckdb.Error:
+            return None
+        named = {name for one in parsed for name in one.named_parameters}
+        for name in sorted(named):
+            if name not in self.params and _NAME.fullmatch(name):
+                raise ArgumentError(f"${name} has no value; write .param {name} VALUE")
+        return {name: self.params[name][0] for name in named if name in self.params} or None
 
     @contextmanager
     def _progress(self) -> Iterator[QueryProgress]:
@@ -262,24 +292,23 @@ class Session:
         return "stdout" if self._output is None else self._output.path
 
     @contextmanager
-    def _opened(self, before: Callable[[], None]) -> Iterator[IO[bytes]]:
-        """What a result is written to; a reader that has seen enough is no error."""
-        if self._once is None and self._output is None and not self.terminal:
-            assert self._sink is not None
-            yield self._sink
-            self._sink.flush()
-            return
+    def _opened(self, before: Callable[[], None]) -> Iterator[Destination]:
+        """Where a result is written; a reader that has seen enough is no error."""
         once, self._once = self._once, None
         sink: Sink
         if once is not None:
             sink = once(before)
         elif self._output is not None:
             sink = self._output
+        elif self._sink is not None:
+            yield Destination(self._sink, style_of(sys.stdout))
+            self._sink.flush()
+            return
         else:
-            # Not only a result may be larger than the terminal.
             sink = TerminalSink(self.runner.cancelled, before, paged=self.settings.pager)
+        style = self._style() if isinstance(sink, TerminalSink) else None
         try:
-            yield sink  # type: ignore[misc] (a RawIOBase is what an IO[bytes] must have)
+            yield Destination(cast("IO[bytes]", sink), style)
         except BrokenPipeError:
             sink.abort()
         except BaseException:
@@ -288,20 +317,33 @@ class Session:
         else:
             sink.finish()
 
+    def _style(self) -> Style | None:
+        """What the terminal can show, and is to show."""
+        found = style_of(sys.stdout)
+        if found is None:
+            return None
+        return replace(
+            found,
+            width=self.settings.max_width or terminal_size().columns,
+            max_rows=self.settings.max_rows,
+            shorten=bool(self.settings.vector),
+        )
+
     def say(self, text: str) -> None:
-        """A message, on stderr."""
+        """A message, on stderr; what a value or a name in it holds cannot reach the terminal as an escape code."""
         if sys.stderr is not None:
-            print(text, file=sys.stderr, flush=True)
+            print(visible_lines(text), file=sys.stderr, flush=True)
 
     def print(self, text: str) -> None:
-        """Text of ours, where results go."""
-        data = f"{text}\n".encode()
-        if self._output is None and self._once is None and not self.terminal:
-            assert self._sink is not None
-            self._sink.write(data)
-            self._sink.flush()
-            return
-        # Not a result: what `.once` waits for is still to come.
-        sink = self._output or TerminalSink(self.runner.cancelled, lambda: None, paged=self.settings.pager)
-        sink.write(data)
-        sink.finish()
+        """Text of ours, where results go; it is none: what ``.once`` waits for is still to come."""
+        once, self._once = self._once, None
+        try:
+            with self._opened(lambda: None) as to:
+                to.file.write(f"{text}\n".encode())
+        finally:
+            self._once = once
+
+
+def _is_about_output(error: Exception) -> bool:
+    """Whether it is about where a result goes; pyarrow's, for a query that failed while it ran, has no number."""
+    return isinstance(error, OSError) and not isinstance(error, EngramError) and error.errno is not None

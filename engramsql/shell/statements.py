@@ -1,6 +1,6 @@
-"""What was typed or read, cut into dot commands and SQL statements.
+r"""What was typed or read, cut into dot commands and SQL statements.
 
-A statement ends at a semicolon, or at ``\\G``, which shows its rows one value per line. Both are found by DuckDB's
+A statement ends at a semicolon, or at ``\G``, which shows its rows one value per line. Both are found by DuckDB's
 tokenizer, so that one in a string, a comment or a dollar quote ends nothing. A line that begins with a dot or a
 backslash is a command where a statement could begin, and nowhere else.
 """

@@ -79,8 +79,8 @@ def _schema(session: Session, words: list[str]) -> None:
     summary="close the database and open another, or an empty one in memory",
     argument="file",
     aliases=("\\c",),
-    details="DB is a database, checkpoint or store directory, as for `engramsql DB`. What this session made with CREATE "
-    "is gone. If DB cannot be opened the old one stays open.",
+    details="DB is a database, checkpoint or store directory, as for `engramsql DB`. What this session made with "
+    "CREATE is gone. If DB cannot be opened the old one stays open.",
 )
 def _open(session: Session, words: list[str]) -> None:
     from engramsql.commands import require

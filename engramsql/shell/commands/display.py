@@ -25,8 +25,8 @@ def _set_or_say(session: Session, name: str, words: list[str]) -> None:
     "[MODE]",
     summary="how results are written: box, csv, json, ...",
     argument="mode",
-    details="Without MODE it says which there are. `\\G` instead of a semicolon shows one result as vertical. The binary "
-    "modes need .once or .output.",
+    details="Without MODE it says which there are. `\\G` instead of a semicolon shows one result as vertical. The "
+    "binary modes need .once or .output.",
 )
 def _mode(session: Session, words: list[str]) -> None:
     _set_or_say(session, "mode", words)

@@ -26,8 +26,8 @@ _DEEPEST = 20
     summary="where all results go from now on",
     argument="file",
     aliases=("\\o",),
-    details="They are written one after the other, in the mode that is set. Without FILE, or with stdout, results go to "
-    "the terminal again.",
+    details="They are written one after the other, in the mode that is set. Without FILE, or with stdout, results go "
+    "to the terminal again.",
 )
 def _output(session: Session, words: list[str]) -> None:
     session.set_output(None if not words or words[0] == "stdout" else words[0])
@@ -40,8 +40,8 @@ def _output(session: Session, words: list[str]) -> None:
     argument="file",
     whole=True,
     fewest=1,
-    details="The file appears when the result is complete; until then, and if the statement fails, what was there stays. "
-    "A command that stops reading is no error: .once | head -1",
+    details="The file appears when the result is complete; until then, and if the statement fails, what was there "
+    "stays. A command that stops reading is no error: .once | head -1",
 )
 def _once(session: Session, words: list[str]) -> None:
     if words[0].startswith("|"):
@@ -68,7 +68,7 @@ def _once(session: Session, words: list[str]) -> None:
     fewest=1,
 )
 def _read(session: Session, words: list[str]) -> None:
-    from engramsql.shell.session import Failed
+    from engramsql.shell.session import FailedError
 
     path = Path(words[0]).expanduser()
     try:
@@ -84,8 +84,8 @@ def _read(session: Session, words: list[str]) -> None:
         for piece in statements.parse(text).all:
             try:
                 session.run(piece)
-            except Failed as failure:
-                raise Failed(f"{os.path.basename(path)}:{piece.line + 1}: {failure}") from failure
+            except FailedError as failure:
+                raise FailedError(f"{os.path.basename(path)}:{piece.line + 1}: {failure}") from failure
             if session.ended:
                 return
     finally:

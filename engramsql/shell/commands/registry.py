@@ -22,13 +22,13 @@ __all__ = ["Command", "all", "command", "find", "parse"]
 
 @dataclass(frozen=True)
 class Command:
-    """One dot command.
+    r"""One dot command.
 
     Attributes:
         name: With its dot, such as ``.tables``.
         usage: Its arguments as help writes them.
         summary: What it does, in a line.
-        aliases: Other names, such as ``\\dt``.
+        aliases: Other names, such as ``\dt``.
         argument: What its first argument is, for completion; empty if it takes none.
         details: What else there is to know; may be empty.
         run: Does it, with the words behind the name.
