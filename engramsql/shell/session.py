@@ -152,6 +152,10 @@ class Session:
             except KeyboardInterrupt:
                 self.say("interrupted")
                 return False
+            except Exception as error:
+                # The session goes on.
+                self.say(f"a fault in EngramSQL itself: {type(error).__name__}: {script.one_line(str(error))}")
+                return False
             if self.ended:
                 break
         return True
@@ -167,12 +171,14 @@ class Session:
             self._run_command(piece.text)
             return
         self.last = piece.text
+        params = None
         try:
-            self._run_statement(piece)
+            params = self._params_of(piece.text)
+            self._run_statement(piece, params)
         except (duckdb.Error, EngramError, OSError, UnicodeError) as error:
             if not self.terminal and _is_about_output(error):
                 raise
-            raise FailedError(self._described(error, piece)) from error
+            raise FailedError(self._described(error, piece, params)) from error
         if piece.text[:6].lower() == "create":
             self.made = True
 
@@ -187,15 +193,14 @@ class Session:
                 raise
             raise FailedError(script.one_line(str(error))) from error
 
-    def _described(self, error: Exception, piece: Piece) -> str:
+    def _described(self, error: Exception, piece: Piece, params: object) -> str:
         if isinstance(error, OSError) and _is_about_output(error):
             return f"cannot write the result: {error.strerror or error}"
-        return errors.describe(error, piece, self._connection, self._params_of(piece.text))
+        return errors.describe(error, piece, self._connection, params)
 
     # Statements
 
-    def _run_statement(self, piece: Piece) -> None:
-        params = self._params_of(piece.text)
+    def _run_statement(self, piece: Piece, params: object) -> None:
         before = self.reads.now() if self.settings.timer else None
         started = time.perf_counter()
         counted = self._shown(lambda: self.database.sql(piece.text, params=params), piece)
