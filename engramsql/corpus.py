@@ -25,6 +25,7 @@ __all__ = [
     "Batch",
     "Piece",
     "batches",
+    "count_of",
     "integers",
     "list_column",
     "pieces_of",
@@ -152,6 +153,20 @@ def pieces_of(tokens: object, column: str | None = None) -> Iterator[Piece]:
     raise ArgumentTypeError(
         f"tokens must be a sequence of integers, sequences, an Arrow list array or a path, got {type(tokens).__name__}"
     )
+
+
+def count_of(tokens: object) -> int:
+    """Tokens of a corpus, if that can be told without reading it; else 0."""
+    if isinstance(tokens, (str, os.PathLike)):
+        from engramsql.corpus_files import count_of_file
+
+        return count_of_file(tokens)
+    if isinstance(tokens, (list, tuple)) and tokens and isinstance(tokens[0], (str, os.PathLike)):
+        counts = [count_of(path) for path in tokens]
+        return sum(counts) if all(counts) else 0
+    if hasattr(tokens, "__array__") and not _is_arrow(tokens):
+        return int(getattr(tokens, "size", 0)) if getattr(tokens, "dtype", None) != object else 0
+    return len(tokens) if isinstance(tokens, (list, tuple, range)) and tokens and not _is_sequence(tokens[0]) else 0
 
 
 def _is_sequence(value: object) -> bool:
