@@ -56,7 +56,7 @@ class _Column:
         return (rows,) if self.width is None else (rows, self.width)
 
 
-def _column(field: pa.Field, format: str) -> _Column:
+def _column(field: pa.Field, format: str, layout: Layout) -> _Column:
     """What a column becomes.
 
     Raises:
@@ -69,7 +69,7 @@ def _column(field: pa.Field, format: str) -> _Column:
         type_, width = type_.value_type, type_.list_size
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         remedy = "its lists may differ in length: cast them to an array, such as FLOAT[160]"
-        if VALUE_KEY in (field.metadata or {}):
+        if (layout.schema.metadata or {}).get(b"engramsql.export") == b"tokens":
             remedy = "sequences differ in length: export a record per token, or another format"
         raise refused(format, field.name, field.type, remedy)
     if not (pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_)):
@@ -122,7 +122,7 @@ class Npy:
                 f"an npy file is one array, and there are {len(names)} columns: {', '.join(names)}; name one with "
                 "--columns (columns=), or write npz"
             )
-        self._column = _column(layout.schema.field(0), "npy")
+        self._column = _column(layout.schema.field(0), "npy", layout)
         self._sink, self._rows = sink, 0
         sink.write(bytes(_HEADER_BYTES))
 
@@ -144,7 +144,7 @@ class _Columns:
     """Columns that wait in nameless files until the first of all, which goes to the sink itself, is complete."""
 
     def __init__(self, layout: Layout, format: str, direct: int | None) -> None:
-        self.columns = [_column(field, format) for field in layout.schema]
+        self.columns = [_column(field, format, layout) for field in layout.schema]
         self.rows = 0
         self._format, self._direct = format, direct
         # Without a name there is nothing to remove, even after a kill.
@@ -204,7 +204,7 @@ class Safetensors:
     """A tensor per column, bfloat16 among them; the widest goes straight into the file."""
 
     def __init__(self, layout: Layout, sink: Sink) -> None:
-        columns = [_column(field, "safetensors") for field in layout.schema]
+        columns = [_column(field, "safetensors", layout) for field in layout.schema]
         widest = max(range(len(columns)), key=lambda index: columns[index].row_bytes)
         self._order = [widest, *(index for index in range(len(columns)) if index != widest)]
         self._sink = sink

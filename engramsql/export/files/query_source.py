@@ -56,13 +56,12 @@ def query_source(
     else:
         _refuse(relation, ("type", "interval", "union") if format.name == "parquet" else ("type",), format.name)
         relation = exact(relation)
-    reader: list[pa.RecordBatchReader] = [relation.to_arrow_reader(_batch_rows(relation))]
-    schema = reader[0].schema
+    # The query itself begins in the thread that reads it: DuckDB does not look for Ctrl-C meanwhile.
+    schema = relation.limit(0).to_arrow_table().schema
 
     def tasks(first: int) -> Iterator[Task]:
         done = 0
-        # Taken: whoever starts it again must not get its rest.
-        with reader.pop() as stream:
+        with relation.to_arrow_reader(_batch_rows(relation)) as stream:
             while True:
                 try:
                     batch = stream.read_next_batch()

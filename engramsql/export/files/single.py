@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from engramsql.errors import ArgumentError
 from engramsql.export.files.pipeline import computed
 from engramsql.export.files.sink import Sink
 from engramsql.export.files.writer import open_writer
@@ -64,6 +66,10 @@ def write_file(path: Path, layout: Layout, source: Source, *, replace: bool, pro
         ArgumentError: If it exists and is not to be replaced, or a value has no place in it.
         StorageError: If the system refuses.
     """
+    if not replace and os.path.lexists(path):
+        raise ArgumentError(f"'{path}' exists already; name a new file, or replace it (--replace, replace=True)")
+    if path.is_dir():
+        raise ArgumentError(f"'{path}' is a directory; name a file, or write several into it with --rows-per-file")
     rows = 0
     with new_file(path, replace=replace) as file, filling(layout, file) as filled:
         with computed(source, 0) as batches:
