@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.export import FORMATS
+from engramsql.export.files import options as export
 from engramsql.lifecycle import options as lifecycle
 
 if TYPE_CHECKING:
@@ -378,6 +379,7 @@ COMMANDS = {
     "index": ("build the index from keys to records of a view", lifecycle.index),
     "verify": ("prove that a table or view is what it was, or equals another", lifecycle.verify),
     "check": ("look at headers, manifests, sizes, and missing or stray files", lifecycle.check),
+    "export": ("write a table, e_t of a corpus or a query to Arrow, Parquet, NumPy, ... files", export.build),
     "profile": ("say what is in a table: dead rows, range, norms, head by head", _build_profile),
     "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),
     "warm": ("read a table into the page cache of the system", _build_warm),

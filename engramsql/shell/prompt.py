@@ -11,9 +11,8 @@ from engramsql.shell.statements import finished
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from prompt_toolkit import PromptSession
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
-    from prompt_toolkit.key_binding import KeyBindings
 
     from engramsql.shell.history import HistoryFile
     from engramsql.shell.session import Session
@@ -74,18 +73,29 @@ def _plain(session: Session) -> Callable[[], str]:
 def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
     """Lines as prompt-toolkit edits them."""
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import DynamicCompleter
     from prompt_toolkit.history import InMemoryHistory
 
+    from engramsql.shell import highlight, keys
+
+    helper = _Helper(session)
     editor: PromptSession[str] = PromptSession(
         message=_PROMPT,
         multiline=True,
         prompt_continuation=_CONTINUATION,
         history=InMemoryHistory() if history is None else _history(session, history),
-        key_bindings=_keys(),
+        completer=DynamicCompleter(lambda: helper.completion.completer),
+        complete_while_typing=True,
+        lexer=highlight.LEXER,
+        style=highlight.style(not os.environ.get("NO_COLOR")),
+        include_default_pygments_style=False,
+        key_bindings=keys.bindings(finished),
+        bottom_toolbar=helper.hint,
         enable_open_in_editor=True,
         tempfile_suffix=".sql",
         search_ignore_case=True,
     )
+    editor.app.timeoutlen = editor.app.ttimeoutlen = keys.ESCAPE_SECONDS
 
     def entries() -> list[str]:
         return list(editor.history.get_strings())
@@ -94,30 +104,49 @@ def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
 
     def read() -> str:
         draft, session.draft = session.draft, ""
+        helper.follow()
         # The session counts Ctrl-C itself; here it is a key.
-        return editor.prompt(default=draft, handle_sigint=False)
+        helper.text = editor.prompt(default=draft, handle_sigint=False)
+        return helper.text
 
     return read
 
 
-def _keys() -> KeyBindings:
-    """Enter ends what is finished, and else begins a line."""
-    from prompt_toolkit.application import get_app
-    from prompt_toolkit.enums import DEFAULT_BUFFER
-    from prompt_toolkit.filters import has_focus
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+class _Helper:
+    """Completion and hints for the database that is open now."""
 
-    bindings = KeyBindings()
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._database = session.database
+        self.completion = Completion(session.database)
+        #: What was typed last.
+        self.text = ""
+        session.leaving = self._close
 
-    @bindings.add("enter", filter=has_focus(DEFAULT_BUFFER))
-    def _(event: KeyPressEvent) -> None:
-        buffer = get_app().current_buffer
-        if finished(buffer.text):
-            buffer.validate_and_handle()
+    def follow(self) -> None:
+        """Learns what the last statement changed."""
+        if self._session.database is self._database:
+            self.completion.refresh(self.text)
         else:
-            buffer.newline(copy_margin=False)
+            self._database = self._session.database
+            self.completion = Completion(self._database)
 
-    return bindings
+    def hint(self) -> StyleAndTextTuples:
+        """What the toolbar says: the signature around the argument at the cursor, and what the function is for."""
+        from prompt_toolkit.application import get_app
+
+        buffer = get_app().current_buffer
+        found = self.completion.hint_parts(buffer.text, buffer.cursor_position)
+        if found is None:
+            return []
+        return [
+            ("", found.before),
+            ("class:hint.argument", found.parameter),
+            ("", f"{found.after}\n{found.description}".rstrip()),
+        ]
+
+    def _close(self) -> None:
+        self.completion.close()
 
 
 def _history(session: Session, file: HistoryFile) -> History:

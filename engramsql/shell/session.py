@@ -87,6 +87,8 @@ class Session:
         self.last = ""
         #: How many files deep `.read` is.
         self.depth = 0
+        #: Called before the database is closed, by whoever uses it too.
+        self.leaving: Callable[[], object] = lambda: None
         #: Entries of the history, oldest first.
         self.entries: Callable[[], list[str]] = list
         self._sink = sink
@@ -117,6 +119,7 @@ class Session:
     def open(self, path: str | None, *, read_only: bool = False) -> None:
         """Opens another database instead, if it can be opened."""
         database = connect(path, read_only=read_only)
+        self.leaving()
         self.close_database()
         self._take(database)
 
@@ -137,6 +140,7 @@ class Session:
     def close(self) -> None:
         """Ends the session."""
         self.set_output(None)
+        self.leaving()
         self.close_database()
 
     # What was typed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
 from engramsql.shell import statements
@@ -94,7 +94,7 @@ def _read(session: Session, words: list[str]) -> None:
 
 @command(
     ".export",
-    "WHAT TO FILE ...",
+    "TABLE FILE ... | --sql QUERY --output FILE",
     summary="write a table, a query or the e_t of a corpus to files",
     argument="table",
     fewest=1,
@@ -102,6 +102,9 @@ def _read(session: Session, words: list[str]) -> None:
     details="The arguments are those of `engramsql export`.",
 )
 def _export(session: Session, words: list[str]) -> None:
-    from engramsql.export import files
+    from engramsql.export.files.command import command as export
 
-    session.work(lambda _: files.command(session.database, words))
+    def work(sink: IO[bytes]) -> None:
+        sink.write(f"{export(session.database, words)}\n".encode())
+
+    session.work(work)

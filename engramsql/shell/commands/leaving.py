@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
@@ -9,6 +10,7 @@ from engramsql.quoting import literal
 from engramsql.shell import config
 from engramsql.shell.commands import registry
 from engramsql.shell.commands.registry import command
+from engramsql.shell.output import terminal_size
 from engramsql.shell.settings import SETTINGS, number
 
 if TYPE_CHECKING:
@@ -38,12 +40,11 @@ def _help(session: Session, words: list[str]) -> None:
         session.print("\n\n".join(f"{signature}\n{text}\n    {example};" for signature, text, example in about))
         return
     known_command = registry.find(word if word[0] in ".\\" else f".{word}")
-    text = f"{known_command.synopsis}\n{known_command.summary[0].upper()}{known_command.summary[1:]}."
-    if known_command.details:
-        text += f"\n{known_command.details}"
-    if known_command.aliases:
-        text += f"\nThe same: {', '.join(known_command.aliases)}"
-    session.print(text)
+    text = f"{known_command.summary[0].upper()}{known_command.summary[1:]}. {known_command.details}".rstrip()
+    # As wide as it can be read, and no wider than the terminal.
+    lines = textwrap.wrap(text, min(terminal_size().columns, 100), break_on_hyphens=False)
+    same = [f"The same: {', '.join(known_command.aliases)}"] if known_command.aliases else []
+    session.print("\n".join([known_command.synopsis, *lines, *same]))
 
 
 @command(
