@@ -11,7 +11,6 @@ from engramsql.shell.statements import finished
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
 
     from engramsql.shell.history import HistoryFile
@@ -77,20 +76,21 @@ def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
     from prompt_toolkit.history import InMemoryHistory
 
     from engramsql.shell import highlight, keys
+    from engramsql.shell.hints import Hints
 
-    helper = _Helper(session)
+    hints = Hints(session)
     editor: PromptSession[str] = PromptSession(
         message=_PROMPT,
         multiline=True,
         prompt_continuation=_CONTINUATION,
         history=InMemoryHistory() if history is None else _history(session, history),
-        completer=DynamicCompleter(lambda: helper.completion.completer),
+        completer=DynamicCompleter(lambda: hints.completion.completer),
         complete_while_typing=True,
         lexer=highlight.LEXER,
         style=highlight.style(not os.environ.get("NO_COLOR")),
         include_default_pygments_style=False,
         key_bindings=keys.bindings(finished),
-        bottom_toolbar=helper.hint,
+        bottom_toolbar=hints.toolbar,
         enable_open_in_editor=True,
         tempfile_suffix=".sql",
         search_ignore_case=True,
@@ -102,51 +102,17 @@ def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
 
     session.entries = entries
 
+    text = ""
+
     def read() -> str:
+        nonlocal text
         draft, session.draft = session.draft, ""
-        helper.follow()
+        hints.follow(text)
         # The session counts Ctrl-C itself; here it is a key.
-        helper.text = editor.prompt(default=draft, handle_sigint=False)
-        return helper.text
+        text = editor.prompt(default=draft, handle_sigint=False)
+        return text
 
     return read
-
-
-class _Helper:
-    """Completion and hints for the database that is open now."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._database = session.database
-        self.completion = Completion(session.database)
-        #: What was typed last.
-        self.text = ""
-        session.leaving = self._close
-
-    def follow(self) -> None:
-        """Learns what the last statement changed."""
-        if self._session.database is self._database:
-            self.completion.refresh(self.text)
-        else:
-            self._database = self._session.database
-            self.completion = Completion(self._database)
-
-    def hint(self) -> StyleAndTextTuples:
-        """What the toolbar says: the signature around the argument at the cursor, and what the function is for."""
-        from prompt_toolkit.application import get_app
-
-        buffer = get_app().current_buffer
-        found = self.completion.hint_parts(buffer.text, buffer.cursor_position)
-        if found is None:
-            return []
-        return [
-            ("", found.before),
-            ("class:hint.argument", found.parameter),
-            ("", f"{found.after}\n{found.description}".rstrip()),
-        ]
-
-    def _close(self) -> None:
-        self.completion.close()
 
 
 def _history(session: Session, file: HistoryFile) -> History:
