@@ -21,13 +21,15 @@ from engramsql.quoting import identifier
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["write_arrow", "write_parquet"]
+    from engramsql.export.style import Style
+
+__all__ = ["exact", "write_arrow", "write_parquet"]
 
 _BATCH_ROWS = 8192
 _TOO_WIDE = re.compile(r"ould not cast value (\S+) to DECIMAL\(38,0\)")
 
 
-def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """An IPC stream with its end marker.
 
     Raises:
@@ -35,14 +37,14 @@ def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
     """
     _refuse(relation, ("type",), "arrow")
     with _named_overflow(relation, "arrow"):
-        reader = _exact(relation).to_arrow_reader(_BATCH_ROWS)
+        reader = exact(relation).to_arrow_reader(_BATCH_ROWS)
         writer = pa.ipc.new_stream(sink, reader.schema)
         for batch in reader:
             writer.write_batch(batch)
         writer.close()
 
 
-def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """A Parquet file.
 
     Raises:
@@ -52,14 +54,14 @@ def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
 
     _refuse(relation, ("type", "interval", "union"), "parquet")
     with _named_overflow(relation, "parquet"):
-        reader = _exact(relation).to_arrow_reader(_BATCH_ROWS)
+        reader = exact(relation).to_arrow_reader(_BATCH_ROWS)
         writer = pq.ParquetWriter(sink, reader.schema)
         for batch in reader:
             writer.write_batch(batch)
         writer.close()
 
 
-def _exact(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+def exact(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     """The relation with names of its own per column, and casts where DuckDB's Arrow export would change values."""
     casts = [cast_type(type_, exact_leaf) for type_ in relation.types]
     names = unique_names(relation.columns)

@@ -10,13 +10,13 @@ from engramsql.export.fragments import fragments
 from engramsql.export.types import Kind, Shape, cast_type, shape_of, text_leaf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable
 
     import duckdb
     import pyarrow as pa
     from duckdb.sqltypes import DuckDBPyType
 
-__all__ = ["Column", "batches", "columns_of", "json_cells", "plain_cells", "unique_names"]
+__all__ = ["Column", "batches", "columns_of", "json_cells", "plain_cells", "type_names", "unique_names"]
 
 # DuckDB hands out whole vectors of 2048 rows anyway.
 _BATCH_ROWS = 2048
@@ -42,14 +42,23 @@ def columns_of(relation: duckdb.DuckDBPyRelation) -> list[Column]:
     return [plan.column for plan in _plans(relation)]
 
 
-def batches(relation: duckdb.DuckDBPyRelation) -> Iterator[list[pa.Array]]:
-    """The columns of the result, a bounded number of values at a time."""
+def type_names(relation: duckdb.DuckDBPyRelation) -> list[str]:
+    """The types of the columns for people, as SQL writes them."""
+    return [str(type_).replace('"NULL"', "NULL") for type_ in relation.types]
+
+
+def batches(relation: duckdb.DuckDBPyRelation) -> Generator[list[pa.Array], None, None]:
+    """The columns of the result, a bounded number of values at a time; closed early, the query ends."""
     projection = ", ".join(plan.expression for plan in _plans(relation))
-    for batch in relation.project(projection).to_arrow_reader(_BATCH_ROWS):
-        width = max(1, batch.nbytes // (4 * max(1, batch.num_rows)))
-        step = max(1, _SLICE_VALUES // width)
-        for start in range(0, batch.num_rows, step):
-            yield batch.slice(start, step).columns
+    reader = relation.project(projection).to_arrow_reader(_BATCH_ROWS)
+    try:
+        for batch in reader:
+            width = max(1, batch.nbytes // (4 * max(1, batch.num_rows)))
+            step = max(1, _SLICE_VALUES // width)
+            for start in range(0, batch.num_rows, step):
+                yield batch.slice(start, step).columns
+    finally:
+        reader.close()
 
 
 def json_cells(column: Column, array: pa.Array) -> list[str]:

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from engramsql.export.style import Style
+
 __all__ = ["write_json", "write_jsonl"]
 
 
-def write_json(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_json(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """One array, an object per line."""
     separator = b"[\n"
     for rows in _objects(relation):
@@ -26,7 +28,7 @@ def write_json(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
     sink.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
 
 
-def write_jsonl(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_jsonl(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """One object per line."""
     for rows in _objects(relation):
         sink.write("".join(f"{row}\n" for row in rows).encode())

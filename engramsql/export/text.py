@@ -1,8 +1,7 @@
-"""CSV, TSV, Markdown and one value per line. Nothing is cut; a vector is its JSON text."""
+"""CSV, TSV and Markdown. Nothing is cut; a vector is its JSON text."""
 
 from __future__ import annotations
 
-from itertools import count
 from typing import IO, TYPE_CHECKING
 
 from engramsql.export.columns import batches, columns_of, plain_cells
@@ -12,40 +11,32 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["write_csv", "write_markdown", "write_tsv", "write_vertical"]
+    from engramsql.export.style import Style
+
+__all__ = ["tsv_cell", "write_csv", "write_markdown", "write_tsv"]
 
 _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-_MARKDOWN_ESCAPES = str.maketrans({"|": "\\|", "\n": "<br>", "\r": ""})
+# A backslash before a bar would take its own meaning away, and a text may have a <br> of its own.
+_MARKDOWN_ESCAPES = str.maketrans({"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": "<br>", "\r": "&#13;"})
 
 
-def write_csv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_csv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """RFC 4180 with a header and LF; NULL is empty, an empty text is ``""``."""
     header = [_csv_cell(column.name) for column in columns_of(relation)]
     _write_lines(relation, sink, [",".join(header)], lambda row: ",".join(map(_csv_cell, row)))
 
 
-def write_tsv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_tsv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     r"""Tab-separated with a header; tab, newline and backslash are ``\t``, ``\n``, ``\\``, NULL is ``\N``."""
-    header = [_tsv_cell(column.name) for column in columns_of(relation)]
-    _write_lines(relation, sink, ["\t".join(header)], lambda row: "\t".join(map(_tsv_cell, row)))
+    header = [tsv_cell(column.name) for column in columns_of(relation)]
+    _write_lines(relation, sink, ["\t".join(header)], lambda row: "\t".join(map(tsv_cell, row)))
 
 
-def write_markdown(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_markdown(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """A Markdown table; NULL is empty."""
     names = [_markdown_cell(column.name) for column in columns_of(relation)]
     header = [_markdown_row(names), _markdown_row(["---"] * len(names))]
     _write_lines(relation, sink, header, lambda row: _markdown_row(list(map(_markdown_cell, row))))
-
-
-def write_vertical(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
-    r"""A line with the number of the row, then ``name: value`` per column; escapes and NULL as in TSV."""
-    names = [_tsv_cell(column.name) for column in columns_of(relation)]
-    width = max(map(len, names))
-    numbers = count(1)
-    for batch in _rows(relation):
-        for row, number in zip(batch, numbers, strict=False):
-            lines = [f"{name:>{width}}: {_tsv_cell(cell)}\n" for name, cell in zip(names, row, strict=True)]
-            sink.write("".join([f"*** row {number} ***\n", *lines]).encode())
 
 
 def _write_lines(
@@ -78,12 +69,20 @@ def _csv_cell(text: str | None) -> str:
     return text
 
 
-def _tsv_cell(text: str | None) -> str:
+def tsv_cell(text: str | None) -> str:
+    r"""A value on a line of its own: tab, newline and backslash as escapes, NULL as ``\N``."""
     return r"\N" if text is None else text.translate(_TSV_ESCAPES)
 
 
 def _markdown_cell(text: str | None) -> str:
-    return "" if text is None else text.translate(_MARKDOWN_ESCAPES)
+    if text is None:
+        return ""
+    # Space at the ends of a cell would be taken for the cell's.
+    inner = text.strip(" \t")
+    start = len(text) - len(text.lstrip(" \t")) if inner else len(text)
+    ends = [text[:start], text[start + len(inner) :]]
+    before, after = ("".join(f"&#{ord(character)};" for character in end) for end in ends)
+    return before + inner.translate(_MARKDOWN_ESCAPES) + after
 
 
 def _markdown_row(cells: list[str]) -> str:
