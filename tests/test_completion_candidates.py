@@ -397,3 +397,9 @@ def test_of_many_parameters_the_first_are_shown():
     assert signature.text == "read(p0 ANY, p1 ANY, p2 ANY, p3 ANY, p4 ANY, ...)"
     assert str(hint(signature, "", 40)) == signature.text
     assert str(hint(signature, "", 1)) == "read(p0 ANY, *p1 ANY*, p2 ANY, p3 ANY, p4 ANY, ...)"
+
+
+def test_letters_anywhere_fit_only_where_nothing_better_does():
+    assert offered("SELECT emd| FROM ple") == ["embedding"]
+    assert offered("SELECT ed| FROM ple") == ["engram_decode("]
+    assert offered("SELECT em| FROM ple") == ["embedding"]
