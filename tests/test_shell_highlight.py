@@ -85,7 +85,15 @@ def test_strings_and_comments_go_on_in_the_next_line(text: str, kind: str):
 
 def test_a_dot_begins_a_command_only_where_no_statement_has_begun():
     kinds = [line[0] for line in pieces("SELECT 1;\n.tables\n.mode box\nSELECT\n.tables\n-- ;\n.x")]
-    assert [kind for kind, _ in kinds] == ["keyword", "keyword", "keyword", "keyword", "punctuation", "comment.single", "punctuation"]
+    assert [kind for kind, _ in kinds] == [
+        "keyword",
+        "keyword",
+        "keyword",
+        "keyword",
+        "punctuation",
+        "comment.single",
+        "punctuation",
+    ]
 
 
 def test_no_column_or_argument_of_ours_is_coloured_as_a_keyword(db: engramsql.Database):

@@ -19,7 +19,7 @@ from engramsql.export.style import Style, style_of
 from engramsql.export.visible import visible_lines
 from engramsql.shell import errors, statements
 from engramsql.shell.commands import registry
-from engramsql.shell.output import AppendingSink, CommandSink, FileSink, Sink, TerminalSink, terminal_size
+from engramsql.shell.output import AppendingSink, CommandSink, FileSink, Sink, TerminalSink, is_dumb, terminal_size
 from engramsql.shell.progress import QueryProgress
 from engramsql.shell.reads import Reads
 from engramsql.shell.rows import Counted
@@ -272,7 +272,8 @@ class Session:
 
     @contextmanager
     def _progress(self) -> Iterator[QueryProgress]:
-        stream = sys.stderr if self.terminal and self.settings.progress else None
+        # A dumb terminal could not take the line away.
+        stream = sys.stderr if self.terminal and self.settings.progress and not is_dumb() else None
         progress = QueryProgress(stream, self._connection, self.reads)
         try:
             yield progress
