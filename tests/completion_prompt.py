@@ -22,7 +22,8 @@ class Command:
 
 
 def is_finished(text: str) -> bool:
-    return text.startswith(".") or text.rstrip().endswith(";") and len(split(text + "\n x")) > len(split(text))
+    # Something behind it is a statement of its own.
+    return text.startswith(".") or (text.rstrip().endswith(";") and len(split(text + "\n x")) > len(split(text)))
 
 
 def main(directory: str, *options: str) -> None:

@@ -6,18 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from engramsql.shell.completion.candidates import candidates, columns_of, match, written
+from engramsql.shell.completion.candidates import candidates, match, written
 from engramsql.shell.completion.catalog import Column, Function, Head, Relation, Setting, Snapshot
 from engramsql.shell.completion.commands import find
 from engramsql.shell.completion.completer import completions
 from engramsql.shell.completion.context import wanted
 from engramsql.shell.completion.files import matching
+from engramsql.shell.completion.lookup import columns_of
 from engramsql.shell.completion.relations import Source
 from engramsql.shell.completion.signatures import from_parameters, hint, parse
 
 PLE = Relation(
     "memory", "main", "ple", "table, 256 rows",
     (Column("rowid", "BIGINT"), Column("head", "INTEGER"), Column("embedding", "FLOAT[32]"), Column("row", "BLOB")),
+)  # fmt: skip
+STATS = Relation(
+    "memory", "main", "stats", "table",
+    (Column("s", 'STRUCT(a INTEGER, "b ""c" STRUCT(x INTEGER, y DECIMAL(3, 1)), d FLOAT[])'),),
 )  # fmt: skip
 CORPUS = Relation("memory", "main", "my corpus", "table", (Column("tokens", "BIGINT[]"), Column("Order", "INTEGER")))
 NORMS = Relation("memory", "main", "norms", "view", (Column("rowid", "BIGINT"), Column("norm", "DOUBLE")))
@@ -32,6 +37,7 @@ REGISTRY = [
     ("engram_coverage", "engram_coverage(table, corpus) -> (tokens, lookups)"),
     ("engram_tables", "engram_tables() -> (name, rows)"),
     ("engram_register", "CALL engram_register(name, source [, spec :=, format :=])"),
+    ("engram_row_stats", "engram_row_stats(table, rowid) -> STRUCT(nans BIGINT, min FLOAT)"),
     ("rowids_for_seq", "rowids_for_seq(tokens) | (table, tokens) | (table, tokens, history) -> BIGINT[][]"),
 ]
 
@@ -44,7 +50,7 @@ def _function(name: str, text: str) -> Function:
 
 
 SNAPSHOT = Snapshot(
-    relations=(PLE, CORPUS, NORMS, OTHER, SCHEMED),
+    relations=(PLE, CORPUS, NORMS, STATS, OTHER, SCHEMED),
     tables={"ple": "256 rows, 4 heads"},
     views={"corpus_view": "10 slots"},
     functions={
@@ -71,7 +77,8 @@ class Command:
 
 
 COMMANDS = [
-    Command(".read", "file"), Command(".tables", "", "\\dt"), Command(".schema", "table", "\\d"), Command(".mode", "mode"),
+    Command(".read", "file"), Command(".tables", "", "\\dt"), Command(".schema", "table", "\\d"), Command(".mode",
+    "mode"),
     Command(".help", "command", ".h"), Command(".plan", "sql"), Command(".set", "setting"), Command(".edit", "text"),
 ]  # fmt: skip
 
@@ -119,6 +126,7 @@ def test_a_better_match_comes_before_a_better_kind():
 def test_without_a_relation_columns_of_all_are_offered_those_of_tables_first():
     assert offered("SELECT emb|")[0] == "embedding"
     assert offered("SELECT row|")[:2] == ["rowid", "row"]
+    assert offered("SELECT loo|") == ["lookups", "engram_view_lookup("]  # of a table function
 
 
 def test_relations_come_first_after_from():
@@ -152,6 +160,10 @@ def test_the_nearest_relation_comes_first():
         ("SELECT * FROM files.|", ["other", "main"]),
         ("SELECT * FROM lab.|", ['"inner t"']),
         ("SELECT s.| FROM (SELECT rowid AS r FROM ple) s", ["r"]),
+        ("SELECT s.| FROM stats", ["a", '"b ""c"', "d"]),
+        ("SELECT t.s.| FROM stats t", ["a", '"b ""c"', "d"]),
+        ("SELECT engram_row_stats('ple', 7).|", ["nans", "min"]),
+        ("SELECT engram_row_stats('ple', f(7)).m|", ["min"]),
     ],
 )
 def test_a_qualifier_gives_the_columns_of_its_relation(marked: str, expected: list[str]):
@@ -164,6 +176,12 @@ def test_columns_come_from_the_nearest_relation_of_a_name():
     assert columns_of(Source("ple", name=("ple",)), snapshot) == [Column("mine")]
     assert len(columns_of(Source("ple", name=("memory", "main", "ple")), snapshot)) == 4
     assert columns_of(Source("x", name=("none",)), snapshot) == []
+
+
+def test_ctes_that_double_each_other_end():
+    ctes = ", ".join(f"c{n} AS (SELECT * FROM c{n - 1} a, c{n - 1} b)" for n in range(1, 40))
+    text = f"WITH c0 AS (SELECT * FROM ple), {ctes} SELECT "
+    assert offered(text + "| FROM c39")[:4] == ["rowid", "head", "embedding", "row"]
 
 
 @pytest.mark.parametrize(
@@ -247,12 +265,16 @@ def test_what_is_there_already_is_not_offered():
     assert offered("SELECT head| FROM ple", typing=True) == []
 
 
-@pytest.mark.parametrize("marked", ["|", "SELECT |", "SELECT a, |", "SELECT emb|edding", "SELECT * FROM ple |", "SELECT 'pl|"])
+@pytest.mark.parametrize(
+    "marked", ["|", "SELECT |", "SELECT a, |", "SELECT emb|edding", "SELECT * FROM ple |", "SELECT 'pl|"]
+)
 def test_typing_opens_no_menu_before_a_name_has_begun(marked: str):
     assert offered(marked, typing=True) == []
 
 
-@pytest.mark.parametrize("marked", ["FROM |", "SELECT t.| FROM ple t", "FROM engram_fetch('|", ".mode |", "SELECT e|", "CALL |"])
+@pytest.mark.parametrize(
+    "marked", ["FROM |", "SELECT t.| FROM ple t", "FROM engram_fetch('|", ".mode |", "SELECT e|", "CALL |"]
+)
 def test_typing_opens_the_menu_where_a_name_must_come(marked: str):
     assert offered(marked, typing=True)
 
@@ -261,7 +283,11 @@ def test_files_are_offered_by_what_was_typed_of_their_path(tmp_path: Path):
     (tmp_path / "data").mkdir()
     for name in ("data.parquet", "dat's.csv", ".hidden", "other"):
         (tmp_path / name).touch()
-    assert offered(f"FROM '{tmp_path}/da|") == [f"{tmp_path}/data/", f"{tmp_path}/dat''s.csv'", f"{tmp_path}/data.parquet'"]
+    assert offered(f"FROM '{tmp_path}/da|") == [
+        f"{tmp_path}/data/",
+        f"{tmp_path}/dat''s.csv'",
+        f"{tmp_path}/data.parquet'",
+    ]
     assert offered(f"FROM '{tmp_path}/o|'") == [f"{tmp_path}/other"]
     assert offered(f"COPY ple TO '{tmp_path}/.h|") == [f"{tmp_path}/.hidden'"]
     assert offered(f"SELECT * FROM read_csv('{tmp_path}/dat'|") == []
@@ -280,7 +306,7 @@ def test_files_of_home_keep_the_tilde(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_names_that_no_terminal_shows_are_left_out(tmp_path: Path):
     (tmp_path / "a\nb").touch()
-    Path(bytes(tmp_path) .decode() + "/a\udcff").touch()
+    Path(bytes(tmp_path).decode() + "/a\udcff").touch()
     (tmp_path / "a\u00e4").touch()
     assert [file.name for file in matching(f"{tmp_path}/a")] == ["a\u00e4"]
 
@@ -329,7 +355,7 @@ def test_commands_are_found_by_every_name():
         (REGISTRY[0][1], [["table", "rowids"]], 6),
         (REGISTRY[1][1], [["table", "first", "count"]], 4),
         (REGISTRY[7][1], [["name", "source", "spec", "format"]], 0),
-        (REGISTRY[8][1], [["tokens"], ["table", "tokens"], ["table", "tokens", "history"]], 0),
+        (REGISTRY[9][1], [["tokens"], ["table", "tokens"], ["table", "tokens", "history"]], 0),
         ("f() -> (a, b)", [[]], 2),
     ],
 )
@@ -364,3 +390,10 @@ def test_the_hint_marks_the_argument(name: str, index: int, named: str, text_fir
     first, second = str(hint(function.signature, function.description, index, named, text_first)).split("\n")
     assert first.split(" -> ")[0] == expected
     assert second == f"What {name} does."
+
+
+def test_of_many_parameters_the_first_are_shown():
+    signature = from_parameters("read", [f"p{n}" for n in range(50)], ["ANY"] * 50, None)
+    assert signature.text == "read(p0 ANY, p1 ANY, p2 ANY, p3 ANY, p4 ANY, ...)"
+    assert str(hint(signature, "", 40)) == signature.text
+    assert str(hint(signature, "", 1)) == "read(p0 ANY, *p1 ANY*, p2 ANY, p3 ANY, p4 ANY, ...)"

@@ -19,6 +19,7 @@ from engramsql.shell.completion import Completion
 from engramsql.shell.completion.catalog import Catalog, Column, Head, Snapshot, take
 from engramsql.shell.completion.completer import completions
 from engramsql.shell.completion.signatures import parse
+from engramsql.shell.completion.tokens import Kind, scan
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def relations(snapshot: Snapshot) -> dict[str, str]:
 def test_a_snapshot_has_tables_views_columns_functions_settings_and_heads(
     database: engramsql.Database, catalog: Catalog
 ):
-    database.execute("CREATE TABLE corpus (tokens BIGINT[], \"Order\" INTEGER)")
+    database.execute('CREATE TABLE corpus (tokens BIGINT[], "Order" INTEGER)')
     assert catalog.snapshot == Snapshot()
     snapshot = fresh(catalog)
     assert relations(snapshot) == {"ple": "table, 256 rows, 4 heads", "norms": "view", "corpus": "table"}
@@ -65,9 +66,10 @@ def test_a_snapshot_has_tables_views_columns_functions_settings_and_heads(
     assert {"BIGINT", "VARCHAR"} <= set(snapshot.types)
     assert {"select", "order"} <= snapshot.reserved
     assert not {"head", "row", "name"} & snapshot.reserved
-    assert {name: snapshot.functions[name].kind for name in ("abs", "sum", "read_csv", "engram_row", "engram_drop")} == {
+    kinds = {
         "abs": "scalar", "sum": "aggregate", "read_csv": "table", "engram_row": "scalar", "engram_drop": "call"
     }  # fmt: skip
+    assert {name: snapshot.functions[name].kind for name in kinds} == kinds
     assert not any(name.startswith("_") for name in snapshot.functions)
 
 
@@ -78,14 +80,17 @@ def test_every_function_of_the_registry_can_be_taken_apart(database: engramsql.D
         if kind == "copy":
             continue
         function = snapshot.functions[name]
-        assert function.ours and function.signature.text == text
+        assert function.ours
+        assert function.signature.text == text
         assert function.description
         for form in function.signature.overloads:
             assert all(parameter.name.isidentifier() for parameter in form), text
         assert all(column.isidentifier() for column in function.signature.columns), text
 
 
-@pytest.mark.parametrize("name", ["engram_fetch", "engram_scan", "engram_embeddings", "engram_profile", "engram_row_norms"])
+@pytest.mark.parametrize(
+    "name", ["engram_fetch", "engram_scan", "engram_embeddings", "engram_profile", "engram_row_norms"]
+)
 def test_columns_of_table_functions_are_those_they_return(database: engramsql.Database, name: str):
     ids = {"engram_fetch": ", [1]", "engram_embeddings": ", [1]"}.get(name, "")
     described = [column for column, *_ in database.sql(f"DESCRIBE FROM {name}('ple'{ids})").fetchall()]
@@ -114,7 +119,9 @@ def test_tables_that_another_connection_made_are_seen(database: engramsql.Databa
     assert "theirs" in relations(fresh(catalog))
 
 
-def test_tables_that_another_database_registered_are_seen(database: engramsql.Database, catalog: Catalog, tmp_path: Path):
+def test_tables_that_another_database_registered_are_seen(
+    database: engramsql.Database, catalog: Catalog, tmp_path: Path
+):
     with engramsql.connect(tmp_path / "db") as other:
         other.register("again", tmp_path / "qwen")
         other.create_view("theirs", "SELECT 1 AS one")
@@ -283,3 +290,34 @@ with engramsql.connect({str(tmp_path / "db")!r}, read_only=True) as database:
     listed = [(r.name, r.kind, [c.name for c in r.columns]) for r in mine.relations]
     assert first.split(" ", 1) == ["1.5.6", str(listed)]
     assert second == f"{sorted(name for name, function in mine.functions.items() if function.ours)} 53"
+
+
+def test_what_the_examples_name_is_offered_after_two_letters(database: engramsql.Database, tmp_path: Path):
+    """Of every statement in the registry, each name and keyword is left to the completion once, and must be there."""
+    for name in ("tuned", "engram"):
+        database.register(name, tmp_path / "qwen")
+    database.execute("CREATE TABLE corpus (id BIGINT, tokens BIGINT[])")
+    database.build_view("seen", "ple", [[1, 2, 3]])
+    snapshot = take(database.connection.cursor())
+    names = {relation.name for relation in snapshot.relations} | snapshot.functions.keys()
+    names |= {column.name.lower() for relation in snapshot.relations for column in relation.columns}
+    names |= {column for function in snapshot.functions.values() for column in function.signature.columns}
+    names |= {word.lower() for word in snapshot.keywords}
+    asked, missing = 0, []
+    for (text,) in database.sql("SELECT example FROM engram_functions()").fetchall():
+        before = ""
+        for token in scan(text):
+            fresh = before == "AS"  # a new name
+            before = token.upper
+            if token.kind is not Kind.WORD or fresh or token.text.lower() not in names:
+                continue
+            asked += 1
+            kept = min(2, len(token.text) - 1)
+            cursor = token.start + kept
+            entries = completions(text[:cursor] + text[token.end :], cursor, snapshot, [])
+            offered = [entry.text.lower().rstrip("()=: ") for entry in entries]
+            # GROUP BY and others are offered as one.
+            if not any(token.text.lower() in (entry, *entry.split()) for entry in offered):
+                missing.append((text[:cursor], token.text))
+    assert asked > 200
+    assert missing == []

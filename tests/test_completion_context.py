@@ -40,7 +40,7 @@ def sources(marked: str) -> list[tuple[str, str]]:
         "SELECT a, |",
         "SELECT a + |",
         "SELECT a * |",
-        "SELECT (|",
+        "SELECT (a + |",
         "SELECT a FROM t WHERE |",
         "SELECT a FROM t WHERE x AND |",
         "SELECT a FROM t WHERE NOT |",
@@ -64,7 +64,7 @@ def sources(marked: str) -> list[tuple[str, str]]:
 )
 def test_columns_come_first_in_expressions(marked: str):
     kinds = at(marked).kinds
-    assert kinds[0] in (Want.COLUMN, Want.KEYWORD) and Want.COLUMN in kinds or kinds[:1] == (Want.COLUMN,)
+    assert kinds[0] is Want.COLUMN
     assert Want.FUNCTION in kinds
 
 
@@ -121,17 +121,19 @@ def test_relations_come_first_where_one_is_named(marked: str):
         "CREATE VIEW my|",
         'SELECT "a"|',
         "SELECT 1.|",
-        "SELECT f(x).|",
+        "SELECT (a + b).|",
+        "SELECT [1, 2].|",
+        "CREATE TABLE t (|",
+        "CREATE TABLE t (a INTEGER, |",
+        "WITH a AS (SELECT 1), |",
         "SELECT * FROM t LIMIT |",
-        "SELECT lower('PL|",
         "SELECT 'a' || 'pl|",
         "SELECT * FROM t WHERE x LIKE 'a%|",
         "SELECT count(*) FILTER (WHERE x = 'pl|",
     ],
 )
 def test_nothing_is_wanted_in_strings_comments_numbers_and_new_names(marked: str):
-    found = at(marked)
-    assert found.kinds == () or found.kinds == (Want.STRING,) and found.call == Call("lower", 0)
+    assert at(marked).kinds == ()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ def test_the_word_is_what_was_typed_of_it(marked: str, word: str, start: int, qu
         ("SELECT | FROM p: ple", [("p", "ple")]),
         ('SELECT | FROM "my table" AS "T"', [("T", "my table")]),
         ("SELECT | FROM memory.main.ple", [("ple", "memory.main.ple")]),
-        ("SELECT | FROM a, b JOIN c USING (x) LEFT JOIN d ON a.x = d.x WHERE y", list(zip("abcd", "abcd", strict=True))),
+        ("SELECT | FROM a, b JOIN c USING (x) LEFT JOIN d ON a.x = d.x WHERE y", [(name, name) for name in "abcd"]),
         ("SELECT | FROM a WHERE x IN (SELECT y FROM b)", [("a", "a")]),
         ("SELECT x FROM a WHERE x IN (SELECT | FROM b)", [("b", "b"), ("a", "a")]),
         ("SELECT | FROM engram_fetch('ple', [1, 2])", [("engram_fetch", "engram_fetch")]),
@@ -208,11 +210,11 @@ def test_stars_of_subqueries_hand_columns_on():
 @pytest.mark.parametrize(
     ("marked", "qualifier", "kinds"),
     [
-        ("SELECT t.| FROM ple t", ("t",), (Want.COLUMN, Want.RELATION)),
-        ("SELECT main.ple.em|", ("main", "ple"), (Want.COLUMN, Want.RELATION)),
-        ('SELECT "my t".|', ("my t",), (Want.COLUMN, Want.RELATION)),
+        ("SELECT t.| FROM ple t", ("t",), (Want.COLUMN, Want.FIELD, Want.RELATION)),
+        ("SELECT main.ple.em|", ("main", "ple"), (Want.COLUMN, Want.FIELD, Want.RELATION)),
+        ('SELECT "my t".|', ("my t",), (Want.COLUMN, Want.FIELD, Want.RELATION)),
         ("SELECT * FROM main.|", ("main",), (Want.RELATION,)),
-        ("SELECT a FROM t WHERE t.| = 3", ("t",), (Want.COLUMN, Want.RELATION)),
+        ("SELECT a FROM t WHERE t.| = 3", ("t",), (Want.COLUMN, Want.FIELD, Want.RELATION)),
     ],
 )
 def test_what_stands_before_a_dot_qualifies(marked: str, qualifier: tuple[str, ...], kinds: tuple[Want, ...]):
@@ -314,6 +316,13 @@ def test_the_call_around_the_cursor_is_known(marked: str, expected: Call | None)
         ("CREATE OR REPLACE |", ["VIEW", "TABLE"]),
         ("CREATE VIEW v AS |", ["SELECT", "FROM"]),
         ("WITH a AS (|", ["SELECT"]),
+        ("WITH |", ["RECURSIVE"]),
+        ("WITH a |", ["AS"]),
+        ("WITH a AS (SELECT 1) |", ["SELECT", "FROM"]),
+        ("SHOW |", ["TABLES"]),
+        ("PREPARE q AS |", ["SELECT"]),
+        ("SET VARIABLE ids = (|", ["SELECT"]),
+        ("SELECT * FROM t WHERE x IN (|", ["SELECT"]),
         ("SELECT EXISTS (|", ["SELECT"]),
         ("UPDATE t |", ["SET"]),
         ("INSERT INTO t |", ["VALUES", "SELECT"]),
@@ -341,6 +350,9 @@ def test_keywords_that_can_come_next_are_offered(marked: str, words: list[str]):
         ("CALL eng|", Want.CALLED, ""),
         ("SELECT CAST(x AS |", Want.TYPE, ""),
         ("SELECT x::VAR|", Want.TYPE, ""),
+        ("CREATE TABLE t (a |", Want.TYPE, ""),
+        ("CREATE TABLE IF NOT EXISTS t (a INTEGER, b |", Want.TYPE, ""),
+        ("SELECT engram_row_stats('ple', 7).|", Want.FIELD, "engram_row_stats"),
         ("SELECT * FROM ple WHERE head = |", Want.VALUE, "head"),
         ("SELECT * FROM ple WHERE head >= |", Want.VALUE, "head"),
         ("SELECT * FROM ple t WHERE t.head IN (|", Want.VALUE, "head"),
@@ -393,10 +405,14 @@ PIECES = st.lists(
     st.one_of(
         st.sampled_from(
             [
-                "SELECT ", "FROM ", "WITH a AS (", "ple", " t", ".", ", ", "(", ")", "[", "]", "{", "}", "'", '"', "$$", "$x$",
-                ";", "\n", "--", "/*", "*/", "1", "1, 2", "*", "::", ":=", " AS ", " JOIN ", " UNION ", "engram_fetch", " IN ",
-                "INSERT INTO ", "COPY ", " TO ", "SET ", "=", " VALUES ", ".read ", "CASE ", "WITH RECURSIVE ", " EXCLUDE ",
-                "EXPLAIN ", "CALL ", "CAST(", "LATERAL ", " IS DISTINCT FROM ", "e'\\", "\0", "\ud800", "\u3042", " NOT ",
+                "SELECT ", "FROM ", "WITH a AS (", "ple", " t", ".", ", ", "(", ")", "[", "]", "{", "}", "'", '"',
+                "$$", "$x$",
+                ";", "\n", "--", "/*", "*/", "1", "1, 2", "*", "::", ":=", " AS ", " JOIN ", " UNION ",
+                "engram_fetch", " IN ",
+                "INSERT INTO ", "COPY ", " TO ", "SET ", "=", " VALUES ", ".read ", "CASE ", "WITH RECURSIVE ",
+                " EXCLUDE ",
+                "EXPLAIN ", "CALL ", "CAST(", "LATERAL ", " IS DISTINCT FROM ", "e'\\", "\0", "\ud800", "\u3042",
+                " NOT ",
             ]
         ),
         st.text(max_size=4),

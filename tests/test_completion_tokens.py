@@ -13,8 +13,10 @@ from engramsql.shell.completion.tokens import Kind, scan, scan_further, unquoted
 PIECES = st.lists(
     st.sampled_from(
         [
-            "SELECT", " ", "\n", "ple", "t.", "'a'", "'it''s'", "'", '"', '"q"', "$$", "$x$", "$x", "--", "-- c\n", "/*", "*/",
-            "/* c */", "1", "1.5e3", ", ", "(", ")", "[", "]", "{", "}", ";", "e'", "e'\\''", "x'00'", "é", "\u3042", "\\",
+            "SELECT", " ", "\n", "ple", "t.", "'a'", "'it''s'", "'", '"', '"q"', "$$", "$x$", "$x", "--", "-- c\n",
+            "/*", "*/",
+            "/* c */", "1", "1.5e3", ", ", "(", ")", "[", "]", "{", "}", ";", "e'", "e'\\''", "x'00'", "é", "\u3042",
+            "\\",
             "::", ":=", "=", "*", ".", "\r", "\t", "engram_fetch", "\0", "?", "$1",
         ]
     ),
@@ -92,7 +94,12 @@ def test_a_text_that_grows_gives_the_same_tokens(first: str, more: str):
 def test_strings_and_comments_are_where_duckdb_has_them(text: str):
     """Each token is a token of DuckDB's of the same kind; lists of numbers are several there."""
     offsets = {offset: str(kind).rpartition(".")[2] for offset, kind in duckdb.tokenize(text)}
-    kinds = {Kind.STRING: "string_const", Kind.DOLLAR: "string_const", Kind.QUOTED: "identifier", Kind.COMMENT: "comment"}
+    kinds = {
+        Kind.STRING: "string_const",
+        Kind.DOLLAR: "string_const",
+        Kind.QUOTED: "identifier",
+        Kind.COMMENT: "comment",
+    }
     for token in scan(text):
         start = len(text[: token.start].encode())
         if token.kind in kinds:

@@ -11,7 +11,9 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prompt_toolkit.lexers import Lexer
@@ -126,6 +128,8 @@ class SqlLexer(ExtendedRegexLexer):  # type: ignore[misc]
             (rf"\$(?:{_LETTER}[\w\x80-\U0010ffff]*)?\$", _dollar),
             (rf"\$(?:\d+|{_LETTER}\w*)|\?", Name.Variable),
             (r"0[xX][0-9a-fA-F_]+|(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", Number),
+            # A list of numbers has one colour, and so is one piece.
+            (r",\s*(?=[0-9])", Number),
             (rf"({_LETTER}[\w$\x80-\U0010ffff]*)(?=(\s*\())?", _word),
             (r".", Punctuation),
         ],
@@ -158,7 +162,7 @@ class _Line:
         text: The line.
         before: What it begins in.
         after: What the next line begins in.
-        fragments: Its pieces.
+        fragments: Its tokens.
         starts: Where each begins.
         clean: Whether the lexer can begin again there, which it cannot inside of something.
     """
@@ -169,6 +173,12 @@ class _Line:
     fragments: StyleAndTextTuples
     starts: list[int]
     clean: list[bool]
+
+    @cached_property
+    def pieces(self) -> StyleAndTextTuples:
+        """The tokens, those side by side of one style as one: prompt_toolkit's work grows with their number."""
+        runs = groupby(self.fragments, key=itemgetter(0))
+        return [(style, "".join([token[1] for token in run])) for style, run in runs]
 
 
 @dataclass(frozen=True)
@@ -217,7 +227,7 @@ class Highlighter(Lexer):
                 return []
             while len(done) <= number:
                 done.append(self._line(lines[len(done)], done[-1].after if done else _State()))
-            return done[number].fragments
+            return done[number].pieces
 
         return get_line
 

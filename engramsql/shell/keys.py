@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application.current import get_app
+from prompt_toolkit.buffer import CompletionState
+from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_completions, has_focus, is_searching
 from prompt_toolkit.key_binding import KeyBindings
@@ -70,12 +73,17 @@ def bindings(is_finished: Callable[[str], bool]) -> KeyBindings:
 
 
 def _complete(buffer: Buffer) -> None:
-    """Opens the menu with its first entry chosen, or chooses the next; after one that is alone it begins anew."""
+    """Chooses the next entry of the menu; opens it first, if it must, unless one entry is all there is."""
     state = buffer.complete_state
-    if state is not None and len(state.completions) == 1 and state.complete_index is not None:
-        buffer.complete_state = None
-        state = None
-    if state is None:
-        buffer.start_completion(select_first=True)
-    else:
+    if state is not None and state.complete_index is not None and len(state.completions) > 1:
         buffer.complete_next()
+        return
+    # Not from the menu that typing opened: a fast typist's Tab comes before its entries do.
+    event = CompleteEvent(completion_requested=True)
+    found = list(islice(buffer.completer.get_completions(buffer.document, event), buffer.max_number_of_completions))
+    buffer.complete_state = None
+    if len(found) == 1:
+        buffer.apply_completion(found[0])
+    elif found:
+        buffer.complete_state = CompletionState(buffer.document, found)
+        buffer.go_to_completion(0)

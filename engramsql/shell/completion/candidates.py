@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from engramsql.engine import FORMATS
 from engramsql.quoting import folded, identifier
-from engramsql.shell.completion.catalog import Column, Function, Relation, Snapshot
 from engramsql.shell.completion.files import matching
+from engramsql.shell.completion.lookup import columns_of, distance, fields
 from engramsql.shell.completion.relations import Source
 from engramsql.shell.completion.want import Want, Wanted
 
-__all__ = ["Candidate", "Match", "candidates", "columns_of", "match", "written"]
+if TYPE_CHECKING:
+    from engramsql.shell.completion.catalog import Function, Relation, Snapshot
+
+__all__ = ["Candidate", "Match", "candidates", "match", "written"]
 
 # More than a menu can show is not worth sorting out.
 LIMIT = 300
@@ -75,8 +79,7 @@ def match(word: str, name: str) -> int | None:
     low, whole = word.lower(), name.lower()
     if whole.startswith(low):
         return Match.PREFIX
-    starts = [found.start() for found in _WORD_STARTS.finditer(name)]
-    if any(whole.startswith(low, start) for start in starts):
+    if low in whole and any(whole.startswith(low, found.start()) for found in _WORD_STARTS.finditer(name)):
         return Match.WORD
     # Letters anywhere fit nearly everything: the first must be the name's first.
     if len(low) < 2 or not whole.startswith(low[0]):
@@ -127,45 +130,12 @@ def candidates(wanted: Wanted, snapshot: Snapshot) -> list[Candidate]:
     return list(found.values())
 
 
-def columns_of(source: Source, snapshot: Snapshot) -> list[Column]:
-    """The columns of a relation of the statement."""
-    columns = [Column(name) for name in source.columns]
-    for star in source.stars:
-        columns += columns_of(star, snapshot)
-    if source.function:
-        function = snapshot.functions.get(source.function.lower())
-        columns += [Column(name) for name in (function.signature.columns if function is not None else ())]
-    if source.name:
-        relation = _relation(source.name, snapshot)
-        columns += relation.columns if relation is not None else ()
-    return columns
-
-
-def _relation(name: tuple[str, ...], snapshot: Snapshot) -> Relation | None:
-    """The relation of a dotted name: ``t``, ``schema.t``, ``database.t`` or all three."""
-    wanted = [folded(part) for part in name]
-    found = []
-    for relation in snapshot.relations:
-        full = [folded(part) for part in (relation.database, relation.schema, relation.name)]
-        if full[2] == wanted[-1] and (
-            len(wanted) == 1 or (len(wanted) == 2 and wanted[0] in full[:2]) or full == wanted
-        ):
-            found.append(relation)
-    return min(found, key=lambda relation: _distance(relation, snapshot), default=None)
-
-
-def _distance(relation: Relation, snapshot: Snapshot) -> int:
-    """How far from where DuckDB looks for a name: temporary relations first, then the current schema."""
-    if relation.database == "temp":
-        return 0
-    if relation.database == snapshot.database:
-        return 1 if relation.schema == snapshot.schema else 2
-    return 3
-
-
 def _offers(kind: Want, rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer]:
     if kind is Want.COLUMN:
         yield from _columns(rank, wanted, snapshot)
+    elif kind is Want.FIELD:
+        for field in fields(wanted, snapshot):
+            yield _named(field.name, field.type, rank, wanted, snapshot)
     elif kind is Want.SOURCE:
         for source in wanted.sources:
             if source.alias:
@@ -235,6 +205,10 @@ def _columns(rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer]:
     for relation in sorted(snapshot.relations, key=lambda relation: relation.name not in snapshot.tables):
         for column in relation.columns:
             yield _named(column.name, f"{column.type} of {relation.name}", rank, wanted, snapshot)
+    if wanted.word:
+        for function in (function for function in snapshot.functions.values() if function.ours):
+            for name in function.signature.columns:
+                yield _named(name, f"column of {function.name}", rank, wanted, snapshot)
 
 
 def _relations(rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer]:
@@ -251,8 +225,8 @@ def _relations(rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer
         return
     for cte in wanted.ctes:
         yield _named(cte.name, "in this statement", rank, wanted, snapshot)
-    for relation in sorted(snapshot.relations, key=lambda relation: (_distance(relation, snapshot), relation.name)):
-        if _distance(relation, snapshot) < 2:
+    for relation in sorted(snapshot.relations, key=lambda relation: (distance(relation, snapshot), relation.name)):
+        if distance(relation, snapshot) < 2:
             yield _named(relation.name, relation.kind, rank, wanted, snapshot)
         elif not wanted.quote:
             parts = (relation.schema, relation.name)
@@ -372,7 +346,8 @@ def _keywords(rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer]
     for word in wanted.keywords:
         text = word.lower() if wanted.lower else word
         yield _Offer(Candidate(text, text, "keyword"), text, rank, worst=Match.WORD)
-    if len(wanted.word) < 2:
+    # Where nothing else can stand, all that DuckDB has; beside names most of them are only noise.
+    if len(wanted.word) < 2 or wanted.kinds != (Want.KEYWORD,):
         return
     for word in snapshot.keywords:
         text = word.lower() if wanted.lower else word

@@ -60,6 +60,8 @@ def completions(
     following = text[cursor : cursor + 1]
     if typing and (_is_letter(following) or not (found.word or _inviting(found))):
         return []
+    if typing and not found.word and not found.qualifier:
+        found = replace(found, kinds=found.kinds[:1])  # only what must come, until a letter says more
     if found.kinds in ((Want.COMMAND,), (Want.ARGUMENT,)):
         offered = command_candidates(found, snapshot, commands)
     else:

@@ -46,6 +46,8 @@ def part_of(items: list[Item]) -> Part:
         elif word in EXPRESSION:
             name = EXPRESSION[word] or name
             operand, relation, new = True, False, False
+        elif word == "WITH":
+            name, operand, relation, new = "WITH", False, False, False
         elif word in ("GROUP", "ORDER", "PARTITION"):
             name, operand, relation = "GROUP" if word == "GROUP" else "ORDER", False, False
         elif word == "USING":
@@ -64,7 +66,7 @@ def part_of(items: list[Item]) -> Part:
             # All columns, or a product.
             operand = not operand
         elif isinstance(item, Token) and item.kind is Kind.OPERATOR:
-            new = False
+            new = name == "WITH" and item.text == ","
             if item.text == "," and name in ("FROM", "ON") and any(upper(it) == "FROM" for it in items[:at]):
                 name, operand, relation = "FROM", True, True
             else:

@@ -8,13 +8,25 @@ from engramsql.shell.completion.calls import argument_begins, innermost
 from engramsql.shell.completion.parts import Part, compared, part_of
 from engramsql.shell.completion.relations import Source, block, scope
 from engramsql.shell.completion.tokens import Kind, Token, unquoted
-from engramsql.shell.completion.tree import CURSOR, Item, Tree, build, is_name, is_operator, name_of, place, upper
+from engramsql.shell.completion.tree import (
+    CURSOR,
+    Group,
+    Item,
+    Tree,
+    build,
+    is_name,
+    is_operator,
+    name_of,
+    place,
+    upper,
+)
 from engramsql.shell.completion.want import Want, Wanted
 from engramsql.shell.completion.words import (
     AFTER,
     COPY_FORMATS,
     COPY_OPTIONS,
     JOINS,
+    NO_FUNCTION,
     OPERANDS,
     OPERATORS,
     QUERIES,
@@ -37,7 +49,7 @@ def in_statement(tokens: list[Token], rest: list[Token]) -> Wanted:
     """What is wanted between the tokens before and after the cursor; where the word begins is not told."""
     qualifier = _qualifier(tokens)
     if not qualifier and tokens and tokens[-1].operator("."):
-        return Wanted(0)  # of something without a name
+        return _of_value(tokens)
     tree = build(tokens[: len(tokens) - 2 * len(qualifier)], rest)
     items = tree.path[-1].items
     at = place(items, CURSOR)
@@ -46,7 +58,7 @@ def in_statement(tokens: list[Token], rest: list[Token]) -> Wanted:
     seen = scope(tree)
     base = Wanted(0, sources=seen.sources, ctes=seen.ctes, qualifier=qualifier, call=innermost(tree))
     if qualifier:
-        return replace(base, kinds=(Want.RELATION,) if part.relation else (Want.COLUMN, Want.RELATION))
+        return replace(base, kinds=(Want.RELATION,) if part.relation else (Want.COLUMN, Want.FIELD, Want.RELATION))
     if at and (is_operator(items[at - 1], "::") or _casts(tree, items[at - 1])):
         return replace(base, kinds=(Want.TYPE,))
     found = _by_first_word(base, items, low, at) if len(tree.path) == 1 else _in_brackets(base, tree, at)
@@ -61,6 +73,16 @@ def _qualifier(tokens: list[Token]) -> tuple[str, ...]:
         parts.append(unquoted(tokens[at - 1]))
         at -= 2
     return tuple(reversed(parts))
+
+
+def _of_value(tokens: list[Token]) -> Wanted:
+    """What is wanted after the dot behind a value: the fields of what a function returns."""
+    items = build(tokens[:-1], []).path[-1].items[:-1]
+    called = len(items) >= 2 and isinstance(items[-1], Group) and items[-1].open == "(" and tokens[-2].operator(")")
+    name = items[-2] if called else None
+    if not is_name(name) or upper(name) in NO_FUNCTION:
+        return Wanted(0)
+    return Wanted(0, kinds=(Want.FIELD,), subject=name_of(name))
 
 
 def _casts(tree: Tree, previous: Item) -> bool:
@@ -92,7 +114,11 @@ def _by_first_word(base: Wanted, items: list[Item], low: int, at: int) -> Wanted
         return _of_setting(base, items, at)
     if first == "DROP" and at == low + 2 and second in ("TABLE", "VIEW"):
         return replace(base, kinds=(Want.RELATION, Want.KEYWORD), keywords=("IF EXISTS",))
-    if first == "CREATE" and upper(items[at - 1]) == "AS":
+    if first == "WITH" and at == low + 1:
+        return _words(base, ("RECURSIVE",))
+    if first == "SHOW" and at == low + 1:
+        return _words(base, ("TABLES", "ALL TABLES", "DATABASES"))
+    if first in ("CREATE", "PREPARE") and upper(items[at - 1]) == "AS":
         return _words(base, QUERY_WORDS)
     if first == "CREATE" and upper(items[at - 1]) in ("CREATE", "REPLACE"):
         return _words(base, _CREATED)
@@ -127,6 +153,9 @@ def _in_brackets(base: Wanted, tree: Tree, at: int) -> Wanted | None:
         return replace(base, kinds=(Want.COLUMN,), sources=(target,))
     if word == "USING":
         return replace(base, kinds=(Want.COLUMN,))
+    if len(before) > 1 and upper(before[0]) == "CREATE" and upper(before[-2]) in ("TABLE", "EXISTS"):
+        # New columns: a name, then its type.
+        return replace(base, kinds=(Want.TYPE,) if at and is_name(group.items[at - 1]) else ())
     if before and upper(before[0]) == "COPY" and any(upper(item) in ("TO", "FROM") for item in before):
         return _copy_options(base, group.items[:at])
     if at == 0 and (word in _OF_QUERIES or not before):
@@ -180,6 +209,8 @@ def _by_part(base: Wanted, part: Part, tree: Tree, at: int) -> Wanted:
     words = OPERANDS
     if previous == "SELECT":
         words = ("DISTINCT", *OPERANDS)
+    elif at == 0 and tree.path[-1].open == "(":
+        words = ("SELECT", "FROM", "WITH", *OPERANDS)  # a subquery
     elif previous == "IS":
         words = ("NULL", "NOT NULL", "DISTINCT FROM", *OPERANDS)
     elif previous == "NOT":

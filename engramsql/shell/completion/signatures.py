@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 __all__ = ["Hint", "Parameter", "Signature", "from_parameters", "hint", "parse"]
 
+# A line has room for no more.
+_SHOWN = 5
 _HEAD = re.compile(r"\s*(?:(CALL)\s+)?([A-Za-z_]\w*)\s*\(")
 
 
@@ -94,10 +96,11 @@ def parse(text: str) -> Signature | None:
 
 
 def from_parameters(function: str, parameters: list[str], types: list[str], result: str | None) -> Signature:
-    """The signature of a function of DuckDB's own list."""
-    pairs = zip(parameters, [*types, *[""] * len(parameters)], strict=False)
+    """The signature of a function of DuckDB's own list; of many parameters the first ones."""
+    pairs = zip(parameters[:_SHOWN], [*types, *[""] * _SHOWN], strict=False)
     form = tuple(Parameter(name, f"{name} {type_}".strip(), False) for name, type_ in pairs)
-    text = f"{function}({', '.join(parameter.text for parameter in form)})"
+    more = ["..."] if len(parameters) > _SHOWN else []
+    text = f"{function}({', '.join([*(parameter.text for parameter in form), *more])})"
     return Signature(text + (f" -> {result}" if result else ""), function, (form,))
 
 

@@ -81,8 +81,8 @@ _KINDS = {
 
 # More than anyone types; beyond it nothing is offered.
 LIMIT = 100_000
-# Where a token ends can depend on the next few, as in `$a` and `$a$`: the last of them are scanned again, and those after
-# them must be the same as before.
+# Where a token ends can depend on the next few, as in `$a` and `$a$`: so many are scanned again, and the first of those
+# must be the same as before.
 _BACK = 8
 _SAME = 4
 
@@ -114,9 +114,8 @@ def scan_further(text: str) -> tuple[Token, ...]:
     kept = _last
     if text != kept.text:
         tokens: list[Token] = []
-        if len(kept.tokens) > _BACK:
-            if text.startswith(kept.text[: kept.tokens[-_SAME].start]):
-                tokens = list(kept.tokens[:-_BACK])
+        if len(kept.tokens) > _BACK and text.startswith(kept.text[: kept.tokens[-_SAME].start]):
+            tokens = list(kept.tokens[:-_BACK])
         kept = _Kept(text, tuple(_scan(text, tokens, tokens[-1].end if tokens else 0)))
         _last = kept
     return kept.tokens

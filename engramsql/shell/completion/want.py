@@ -16,6 +16,7 @@ class Want(Enum):
     """A kind of thing that can stand at the cursor."""
 
     COLUMN = "column"
+    FIELD = "field of a struct"
     PARAMETER = "named argument"
     SOURCE = "relation of the statement"
     RELATION = "table or view"
@@ -65,7 +66,8 @@ class Wanted:
         keywords: Keywords that can come next.
         lower: Whether keywords are typed in lower case.
         call: The call that the cursor is in.
-        subject: The setting or dot command whose value is wanted, or the column that a value is compared with.
+        subject: The setting or dot command whose value is wanted, the column that a value is compared with, or the
+            function whose result has fields.
         argument: Which argument of a dot command, from 0.
     """
 

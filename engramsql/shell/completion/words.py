@@ -53,7 +53,7 @@ STATEMENTS = _words(
     """
 )
 QUERY_WORDS = _words("SELECT, FROM, WITH, VALUES")
-OPERANDS = _words("CASE, CAST, TRY_CAST, NOT, NULL, TRUE, FALSE, EXISTS, INTERVAL, DATE, TIMESTAMP, COLUMNS")
+OPERANDS = _words("CASE, CAST, TRY_CAST, NOT, NULL, TRUE, FALSE, EXISTS, INTERVAL, DATE, TIMESTAMP, COLUMNS, LAMBDA")
 _COMPARISONS = _words(
     """
     IN, NOT IN, IS NULL, IS NOT NULL, IS DISTINCT FROM, IS NOT DISTINCT FROM, BETWEEN, LIKE, ILIKE, COLLATE, OVER
@@ -84,6 +84,7 @@ AFTER: dict[str, tuple[str, ...]] = {
     "SET": ("WHERE", "FROM", "RETURNING", *OPERATORS),
     "INTO": ("VALUES", "SELECT", "FROM", "BY NAME", "DEFAULT VALUES"),
     "COPY": ("TO", "FROM"),
+    "WITH": ("AS", "AS MATERIALIZED", "SELECT", "FROM", "INSERT INTO", "UPDATE", "DELETE FROM"),
     "CASE": ("WHEN", "THEN", "ELSE", "END", *OPERATORS),
 }
 # Words after which an expression begins, and the part of the statement that they begin, if they do.
