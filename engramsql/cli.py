@@ -19,6 +19,7 @@ from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.export import FORMATS
 from engramsql.export.files import options as export
 from engramsql.lifecycle import options as lifecycle
+from engramsql.plot import options as plot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -381,6 +382,7 @@ COMMANDS = {
     "check": ("look at headers, manifests, sizes, and missing or stray files", lifecycle.check),
     "export": ("write a table, e_t of a corpus or a query to Arrow, Parquet, NumPy, ... files", export.build),
     "profile": ("say what is in a table: dead rows, range, norms, head by head", _build_profile),
+    "plot": ("draw what is in a table, where it lies, what a read costs", plot.build),
     "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),
     "warm": ("read a table into the page cache of the system", _build_warm),
     "extension-path": ("print the path of the DuckDB extension", _build_extension_path),

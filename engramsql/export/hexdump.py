@@ -62,7 +62,7 @@ def write_hex(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style |
 
 
 def _labels(array: pa.Array, column: Column) -> list[str]:
-    return ["NULL" if cell is None else cell for cell in plain_cells(column, array)]
+    return ["NULL" if cell is None else cell for cell in plain_cells(column, array).to_pylist()]
 
 
 def _name(name: str) -> str:

@@ -67,7 +67,7 @@ def cut(text: str, width: int, ellipsis: str, *, count: bool = True) -> str:
 
     Example:
         >>> cut("0123456789", 8, "..."), cut("0123456789", 10, "..."), cut("0123456789", 3, "...")
-        ('01...+8', '0123456789', '...')
+        ('012...+7', '0123456789', '...')
     """
     if width_of(text) <= width:
         return text
@@ -94,9 +94,9 @@ class VisibleSink:
     def __init__(self, sink: IO[bytes]) -> None:
         self._sink = sink
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         """Writes whole characters, as all text writers do."""
-        text = data.decode()
+        text = bytes(data).decode()
         self._sink.write(visible_lines(text).encode())
         return len(data)
 

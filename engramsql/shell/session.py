@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from engramsql.shell.statements import Piece
 
-__all__ = ["FailedError", "Session"]
+__all__ = ["Destination", "FailedError", "Session"]
 
 # Of a parameter; `?` and `$1` have numbers.
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -228,10 +228,10 @@ class Session:
                 lambda: self.database.execute(sql).fetchall(), self._connection.interrupt, progress.tick
             )
 
-    def work(self, work: Callable[[IO[bytes]], None]) -> None:
+    def work(self, work: Callable[[Destination], None]) -> None:
         """Runs what writes to the place where results go, and can be ended by Ctrl-C."""
         with self._progress() as progress, self._opened(progress.hide) as to:
-            self.runner.run(lambda: work(to.file), self._connection.interrupt, progress.tick)
+            self.runner.run(lambda: work(to), self._connection.interrupt, progress.tick)
 
     def _shown(
         self, relation_of: Callable[[], duckdb.DuckDBPyRelation | None], piece: Piece, mode: str | None = None
