@@ -14,7 +14,7 @@ import duckdb
 from engramsql import script
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError, EngramError
-from engramsql.export import write
+from engramsql.export import BINARY, write
 from engramsql.export.style import Style, style_of
 from engramsql.export.visible import visible_lines
 from engramsql.shell import errors, statements
@@ -212,9 +212,13 @@ class Session:
             seconds = time.perf_counter() - started
             self.say(self.reads.since(before).line(seconds, None if counted is None else counted.rows))
 
-    def query(self, sql: str, mode: str | None = None) -> None:
-        """Shows the result of a query of ours."""
+    def query(self, sql: str) -> None:
+        """Shows the result of a query of ours: in a box where the mode is none for it."""
         piece = statements.Piece(statements.Kind.SQL, sql, 0)
+        mode = self.settings.mode
+        on_screen = self.terminal and self._once is None and self._output is None
+        if mode == "hex" or (on_screen and mode in BINARY):
+            mode = "box"
         self._shown(lambda: self.database.sql(sql), piece, mode)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
