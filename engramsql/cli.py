@@ -93,8 +93,15 @@ def _fail(message: str) -> int:
 
 
 def say(line: str) -> None:
-    """A message on stderr; none if that is closed, where print would take stdout."""
+    """A message on stderr; none if that is closed, where print would take stdout.
+
+    Control characters are escapes: a message may quote a value, which must not send codes to a terminal.
+    """
     if sys.stderr is not None:
+        if not line.isprintable():
+            from engramsql.export.visible import visible_lines
+
+            line = visible_lines(line)
         print(line, file=sys.stderr)
 
 

@@ -386,6 +386,12 @@ def test_a_null_vector_leaves_its_neighbours_where_they_are(mode: str, vectors: 
         assert [json.loads(row[0]) if row else None for row in rows] == vectors
 
 
+def test_html_shows_what_it_has_no_place_for():
+    data = written("html", "SELECT E'a\\rb' AS \"<i>\", chr(27) || '[31m' || chr(155) AS c, '</td>&amp;' AS d").decode()
+    assert "<th>&lt;i&gt;</th>" in data
+    assert "<td>a&#13;b</td><td><code>\\x1b</code>[31m<code>\\x9b</code></td><td>&lt;/td&gt;&amp;amp;</td>" in data
+
+
 def read_hex(data: bytes) -> dict[tuple[str, ...], bytes | None]:
     """Row id, column where it is given, offset, bytes; what is between the bars is for people."""
     values: dict[tuple[str, ...], bytes | None] = {}

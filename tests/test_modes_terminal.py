@@ -16,13 +16,14 @@ from golden_data import GOLDEN
 from helpers import refuses
 from hypothesis import given
 from hypothesis import strategies as st
-from program import on_terminal
+from program import on_terminal, run
 
 from engramsql.export import BINARY, FORMATS, write
 from engramsql.export.layout import Need, layout
 from engramsql.export.sparkline import sparkline
 from engramsql.export.style import Style
 from engramsql.export.visible import cut, pad, visible, visible_lines, width_of
+from engramsql.plot.options import KINDS
 
 CHECKPOINT = GOLDEN / "ckpt_qwen4_exp_fp8"
 # What would move a cursor, ring a bell, colour, retitle a window, or turn a line around.
@@ -56,7 +57,8 @@ def test_control_characters_become_escapes():
 @given(st.text())
 def test_nothing_hidden_is_left(text: str):
     assert all(
-        ord(c) >= 32 and not 0x7F <= ord(c) < 0xA0 and c not in "\u2028\u2029\u202e\u2066" for c in visible(text)
+        ord(c) >= 32 and not 0x7F <= ord(c) < 0xA0 and c not in "\u2028\u2029\u202e\u2066\u200b\xad\ufeff"
+        for c in visible(text)
     )
 
 
@@ -306,6 +308,21 @@ def test_values_cannot_write_to_a_real_terminal():
         assert code == 0
         assert "\x1b[2J" not in text
         assert "\x9b" not in text
+
+
+def test_errors_quote_no_codes():
+    done = run("-c", "SELECT (chr(27) || '[31m')::INTEGER")
+    assert done.returncode == 1
+    assert "\x1b" not in done.stderr
+    assert "\\x1b[31m" in done.stderr
+
+
+def test_every_format_is_documented():
+    text = (Path(__file__).parent.parent / "docs" / "cli.md").read_text()
+    for name in FORMATS:
+        assert f"\n| `{name}` | " in text
+    for kind in KINDS:
+        assert f"\n| `{kind} " in text
 
 
 def test_a_real_terminal_gets_no_binary():

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
 from engramsql.export.columns import batches, columns_of, plain_cells
+from engramsql.export.visible import visible
 from engramsql.quoting import folded, identifier
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _labels(array: pa.Array, column: Column) -> list[str]:
 
 
 def _name(name: str) -> str:
-    return name if _SIMPLE_NAME.fullmatch(name) else identifier(name)
+    return name if _SIMPLE_NAME.fullmatch(name) else visible(identifier(name))
 
 
 def _lines(value: bytes | None) -> Iterator[str]:
