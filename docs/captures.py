@@ -1,8 +1,9 @@
 """Writes the captures of the shell into the pages: ``python docs/captures.py [FILE ...]``.
 
-A page says where a capture goes by a line ``<!-- capture: NAME -->``, up to ``<!-- end -->``; so do ``<!-- commands -->`` and
-``<!-- settings -->`` of docs/shell.md. The shell runs in a terminal of its own, as in the tests, on the golden checkpoints, and what it
-shows is copied. tests/test_captures.py holds the lists against the program.
+A page says where a capture goes by a line ``<!-- capture: NAME -->``, up to ``<!-- end -->``; so do the lists of
+commands and settings of docs/shell.md, by ``<!-- commands -->`` and ``<!-- settings -->``. The shell runs in a terminal
+of its own, as in the tests, on a golden checkpoint, and what it shows is copied. tests/test_shell_commands.py holds the
+lists against the program.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from terminal import PROMPT, Terminal, shell  # noqa: E402 (a program of its own
 PAGES = (ROOT / "docs" / "shell.md",)
 CHECKPOINT = "tests/golden/ckpt_qwen4_exp_fp8"
 _PLACE = re.compile(
-    r"^<!-- (?P<kind>capture: (?P<name>\S+)|commands|settings) -->\n(?P<text>.*?)^<!-- end -->\n", re.MULTILINE | re.DOTALL
+    r"^<!-- (?P<kind>capture: (?P<name>\S+)|commands|settings) -->\n(?P<text>.*?)^<!-- end -->\n",
+    re.MULTILINE | re.DOTALL,
 )
 
 
@@ -47,7 +49,7 @@ class Capture:
 CAPTURES = {
     "shell.first": Capture(
         (
-            "SELECT rowid, head, embedding\nFROM engram_fetch('ple', rowids_for_seq('ple', [17, 4, 256]))\nWHERE head < 2;",
+            "SELECT rowid, embedding\nFROM engram_fetch('ple', rowids_for_seq('ple', [17, 4, 256]))\nWHERE head < 2;",
             "SELECT rowid, embedding, row FROM ple WHERE rowid = 55 \\G",
         ),
         greeting=True,
@@ -57,7 +59,7 @@ CAPTURES = {
     ),
     "shell.errors": Capture(
         (
-            "SELECT rowid,\n       embeding\nFROM ple;",
+            "SELECT rowid, embeding\nFROM ple;",
             "SELECT * FROM engram_fetch('plee', [1]);",
             "SELECT * FROM engram_fetch('ple', [1408]);",
             ".tabels",
@@ -69,12 +71,13 @@ CAPTURES = {
             ".once | head -3",
             "SELECT head, count(*) AS rows FROM ple GROUP BY head ORDER BY head;",
             ".mode parquet",
-            ".once norms.parquet",
-            "SELECT rowid, engram_norm FROM (SELECT rowid, sqrt(list_sum(list_transform(embedding, lambda x: x * x))) AS "
-            "engram_norm FROM ple);",
+            ".once heads.parquet",
+            "SELECT rowid, head FROM ple;",
         )
     ),
-    "shell.timer": Capture((".timer on", ".mode csv", "SELECT octet_length(row) AS bytes FROM ple WHERE rowid IN (3, 5);")),
+    "shell.timer": Capture(
+        (".timer on", ".mode csv", "SELECT octet_length(row) AS bytes FROM ple WHERE rowid IN (3, 5);")
+    ),
     "shell.param": Capture(
         (".param ids [55, 17, 55]", "SELECT ord, rowid, embedding FROM engram_fetch('ple', $ids) ORDER BY ord;")
     ),

@@ -64,7 +64,8 @@ def run(
 
 
 def _prepare() -> None:
-    """Imports what results are written with."""
+    """Imports what statements are planned and results are written with."""
     import pyarrow  # noqa: F401, ICN001 (for its side effect)
 
-    from engramsql.export import box, columns  # noqa: F401
+    from engramsql.export import box  # noqa: F401
+    from engramsql.planner import statements  # noqa: F401

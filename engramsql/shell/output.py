@@ -76,6 +76,10 @@ class Sink(io.RawIOBase):
     def abort(self) -> None:
         """Says that there will be no more of a result that is not complete."""
 
+    def unread(self) -> None:
+        """Says that the reader wants no more of it."""
+        self.abort()
+
     def _check(self) -> None:
         if self._cancelled.is_set():
             raise KeyboardInterrupt
@@ -287,6 +291,10 @@ class CommandSink(Sink):
     def abort(self) -> None:
         self._pipe.close()
         self._process.wait()
+
+    def unread(self) -> None:
+        # It may have failed.
+        self.finish()
 
 
 def _widest(data: bytes) -> int:

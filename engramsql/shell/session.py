@@ -324,7 +324,7 @@ class Session:
         try:
             yield Destination(cast("IO[bytes]", sink), style)
         except BrokenPipeError:
-            sink.abort()
+            sink.unread()
         except BaseException:
             sink.abort()
             raise
@@ -336,11 +336,13 @@ class Session:
         found = style_of(sys.stdout)
         if found is None:
             return None
+        vector = self.settings.vector
         return replace(
             found,
             width=self.settings.max_width or terminal_size().columns,
             max_rows=self.settings.max_rows,
-            shorten=bool(self.settings.vector),
+            shorten=vector is not False,
+            values=found.values if isinstance(vector, bool) else vector,
         )
 
     def say(self, text: str) -> None:
