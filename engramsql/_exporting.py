@@ -56,8 +56,8 @@ class Exporting(ABC):
             what: Name of a table, or path of a checkpoint or store; or a DuckDB relation, as :meth:`sql` returns.
             path: The file; with ``rows_per_file`` a directory of files with a ``manifest.json``.
             tokens: A corpus, in any form that ``build_view`` takes: e_t of each token is written, not the rows.
-            ids: Row ids: a list, an integer array, an Arrow array, a file or a list of files. Their rows are written, in
-                that order; a NULL id gives NULLs.
+            ids: Row ids: a list, an integer array, an Arrow array, a file or a list of files. Their rows are written,
+                in that order; a NULL id gives NULLs.
             format: Kind of file; by default what the ending of ``path`` says.
             compression: ``"lz4"``, ``"zstd"`` or ``"none"``, the default but for Parquet (``"zstd"``).
             values: Values of the vectors: ``"float32"``, the default; ``"float16"``; ``"bfloat16"``, rounded once, as
@@ -80,8 +80,8 @@ class Exporting(ABC):
 
         Raises:
             UnknownTableError: If there is no such table.
-            ArgumentError: If an option does not fit, something is there already, a value has no place in the file, or an
-                unfinished export is another one.
+            ArgumentError: If an option does not fit, something is there already, a value has no place in the file, or
+                an unfinished export is another one.
             FormatError, SpecError: If the table has no value format, or no spec for tokens.
             RowIdError, TokenIdError: If an id is outside the table or vocabulary, with its place.
             StorageError: If the disk is full or fails, or there is an unfinished export and neither ``resume`` nor

@@ -19,6 +19,7 @@ from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.export import FORMATS
 from engramsql.export.files import options as export
 from engramsql.lifecycle import options as lifecycle
+from engramsql.plot import options as plot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,8 +93,15 @@ def _fail(message: str) -> int:
 
 
 def say(line: str) -> None:
-    """A message on stderr; none if that is closed, where print would take stdout."""
+    """A message on stderr; none if that is closed, where print would take stdout.
+
+    Control characters are escapes: a message may quote a value, which must not send codes to a terminal.
+    """
     if sys.stderr is not None:
+        if not line.isprintable():
+            from engramsql.export.visible import visible_lines
+
+            line = visible_lines(line)
         print(line, file=sys.stderr)
 
 
@@ -381,6 +389,7 @@ COMMANDS = {
     "check": ("look at headers, manifests, sizes, and missing or stray files", lifecycle.check),
     "export": ("write a table, e_t of a corpus or a query to Arrow, Parquet, NumPy, ... files", export.build),
     "profile": ("say what is in a table: dead rows, range, norms, head by head", _build_profile),
+    "plot": ("draw what is in a table, where it lies, what a read costs", plot.build),
     "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),
     "warm": ("read a table into the page cache of the system", _build_warm),
     "extension-path": ("print the path of the DuckDB extension", _build_extension_path),

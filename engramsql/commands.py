@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["output", "register", "require", "run_script", "shards_text", "warn_of_lost"]
+__all__ = ["interruptible", "output", "register", "require", "run_script", "shards_text", "warn_of_lost"]
 
 # How long a wait lasts before Ctrl-C is looked for.
 _STEP_SECONDS = 0.05
@@ -52,7 +52,7 @@ def run_script(
         connect(path, read_only=read_only, ram_budget=ram_budget, threads=threads), sink=output(), mode=format
     )
     try:
-        _interruptible(session.connection, lambda: script.run(session, text))
+        interruptible(session.connection, lambda: script.run(session, text))
         if session.made and session.database.directory is not None:
             warn_of_lost(session.database)
     finally:
@@ -132,7 +132,7 @@ def _database(path: str) -> Database:
     return connect(path)
 
 
-def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
+def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
     """Runs ``work`` so that Ctrl-C stops its query at once.
 
     DuckDB does not look for signals while it makes Arrow batches, so the work has a thread of its own; this one waits,

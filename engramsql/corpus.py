@@ -165,8 +165,8 @@ def count_of(tokens: object) -> int:
     if isinstance(tokens, (list, tuple)) and tokens and isinstance(tokens[0], (str, os.PathLike)):
         counts = [count_of(path) for path in tokens]
         return sum(counts) if all(counts) else 0
-    if hasattr(tokens, "__array__") and not _is_arrow(tokens):
-        return int(getattr(tokens, "size", 0)) if getattr(tokens, "dtype", None) != object else 0
+    if isinstance(tokens, np.ndarray):
+        return int(tokens.size) if tokens.dtype.kind in "iu" else 0
     return len(tokens) if isinstance(tokens, (list, tuple, range)) and tokens and not _is_sequence(tokens[0]) else 0
 
 
@@ -308,7 +308,9 @@ def _of_arrow(source: Any, column: str | None) -> Iterator[Piece]:
     if not isinstance(source, (pa.Table, pa.RecordBatchReader)):
         raise ArgumentTypeError(f"tokens must be an Arrow array, table or reader, got {type(source).__name__}")
     name = list_column(source.schema, column, "the table")
-    yield from _of_chunks(batch.column(name) for batch in (source.to_batches() if isinstance(source, pa.Table) else source))
+    yield from _of_chunks(
+        batch.column(name) for batch in (source.to_batches() if isinstance(source, pa.Table) else source)
+    )
 
 
 def _of_chunks(chunks: Iterable[pa.Array]) -> Iterator[Piece]:

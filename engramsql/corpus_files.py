@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.corpus import BATCH_TOKENS, Piece, integers, joined, list_column, pieces_of_lists, pieces_of_matrix
-from engramsql.data_files import arrow_batches, csv_cells, decimal_words, json_values, kind_of, named_errors, open_matrix
+from engramsql.data_files import (
+    arrow_batches,
+    csv_cells,
+    decimal_words,
+    json_values,
+    kind_of,
+    named_errors,
+    open_matrix,
+)
 from engramsql.errors import ArgumentError, TokenIdError
 
 if TYPE_CHECKING:

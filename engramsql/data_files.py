@@ -1,7 +1,7 @@
 """Files of integers of every kind, opened and read in pieces: what corpora, row ids and keys are read with.
 
-Columns are in Parquet and Arrow IPC, arrays in NumPy files and safetensors, texts in CSV, JSON lines and plain text. Each
-reader bounds its memory, whatever the size of the file.
+Columns are in Parquet and Arrow IPC, arrays in NumPy files and safetensors, texts in CSV, JSON lines and plain text.
+Each reader bounds its memory, whatever the size of the file.
 """
 
 from __future__ import annotations
@@ -104,9 +104,7 @@ class ColumnBatch(NamedTuple):
     """Rows of the file before them."""
 
 
-def arrow_batches(
-    name: str, kind: str, choose: Callable[[pa.Schema], str]
-) -> tuple[str, Iterator[ColumnBatch]]:
+def arrow_batches(name: str, kind: str, choose: Callable[[pa.Schema], str]) -> tuple[str, Iterator[ColumnBatch]]:
     """The column that ``choose`` names of a Parquet or Arrow file, batch by batch."""
     batches = _parquet(name, choose) if kind == "parquet" else _arrow(name, choose)
     # The name is the first that it gives, so that whoever reads knows it for messages.
@@ -221,7 +219,9 @@ def _member(name: str, archive: zipfile.ZipFile, column: str | None) -> Matrix:
     if fortran and len(shape) > 1:
         raise ArgumentError(f"'{name}', array '{chosen}' is in Fortran order; write it in C order")
     if not shape or dtype.hasobject:
-        raise ArgumentError(f"'{name}', array '{chosen}' is {dtype} {list(shape)}; integers of one or two dimensions are read")
+        raise ArgumentError(
+            f"'{name}', array '{chosen}' is {dtype} {list(shape)}; integers of one or two dimensions are read"
+        )
 
     def blocks(values: int) -> Iterator[NDArray[Any]]:
         width = int(np.prod(shape[1:]))
@@ -260,9 +260,7 @@ def _tensor(name: str, column: str | None) -> Matrix:
         raise ArgumentError(f"'{name}' is no safetensors file: its header is no object")
     tensors = {key: value for key, value in header.items() if key != "__metadata__"}
     shown = {key: f"{value['dtype']} {value['shape']}" for key, value in tensors.items()}
-    whole = [
-        key for key, value in tensors.items() if value["dtype"] in _TENSOR_TYPES and len(value["shape"]) in (1, 2)
-    ]
+    whole = [key for key, value in tensors.items() if value["dtype"] in _TENSOR_TYPES and len(value["shape"]) in (1, 2)]
     chosen = _only(name, shown, whole, column, "tensor")
     tensor = tensors[chosen]
     if chosen not in whole:

@@ -404,6 +404,15 @@ class Database(Statements, Inspection, Lifecycle, Exporting):
         names = ", ".join(entry.name for entry in self._session.tables())
         return f"<Database {self._label!r}: {names or 'no tables'}>"
 
+    def _repr_html_(self) -> str:
+        """Tables and views for notebooks, from the catalog: no row is read."""
+        from engramsql._notebook import closed_html, database_html
+
+        session = self._session
+        if session is None:
+            return closed_html(self._label)
+        return database_html(self._label, session.tables(), session.record_views(), session.views())
+
 
 def _remove_temporary(directory: str, owner: int) -> None:
     """Removes a temporary database, but not in a forked child: its parent still uses it."""

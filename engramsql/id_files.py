@@ -15,7 +15,6 @@ import numpy as np
 
 from engramsql.corpus import integers, is_list
 from engramsql.data_files import (
-
     arrow_batches,
     csv_cells,
     decimal_words,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from engramsql.data_files import Cell
     from engramsql.engine import Table
 
-__all__ = ["IdBlock", "ids_of_file", "id_blocks", "origin_of", "paths_of"]
+__all__ = ["IdBlock", "id_blocks", "ids_of_file", "origin_of", "paths_of"]
 
 _BLOCK_IDS = 1 << 20
 _BLOCK_BYTES = 1 << 22
@@ -130,7 +129,9 @@ def _of_memory(given: Any) -> Iterator[IdBlock]:
         yield IdBlock(values[first : first + _BLOCK_IDS])
 
 
-def _of_list(given: Sequence[Any], what: str, numbers: Sequence[int] | None = None, file: str = "") -> Iterator[IdBlock]:
+def _of_list(
+    given: Sequence[Any], what: str, numbers: Sequence[int] | None = None, file: str = ""
+) -> Iterator[IdBlock]:
     flat: list[Any] = []
     places: list[int] = []
     for index, value in enumerate(given):
@@ -242,7 +243,8 @@ def _column(schema: pa.Schema, column: str | None, name: str) -> str:
         raise ArgumentError(f"'{name}' has {several if found else 'no column of integers'}; its columns: {shown}")
     if schema.names.count(column) != 1:
         raise ArgumentError(
-            f"'{name}' has {'no' if column not in schema.names else 'more than one'} column '{column}'; its columns: {shown}"
+            f"'{name}' has {'no' if column not in schema.names else 'more than one'} column '{column}'; its columns: "
+            f"{shown}"
         )
     if not is_ids(schema.field(column).type):
         raise ArgumentError(f"column '{column}' of '{name}' is {schema.field(column).type}, not row ids")
@@ -306,5 +308,3 @@ def _of_text(name: str, file: str) -> Iterator[IdBlock]:
             rest = data[end:]
             if not block:
                 return
-
-

@@ -75,14 +75,27 @@ class Terminal:
             if writable:
                 data = data[os.write(self._leader, data[:1024]) :]
 
+    def type_unread(self, text: str) -> None:
+        """Keys, while what the program writes stays unread."""
+        os.write(self._leader, text.encode())
+
     def paste(self, text: str) -> None:
         """Text in one piece, as a terminal pastes it."""
         self.type(f"\x1b[200~{text}\x1b[201~")
 
     def run(self, text: str, *expected: str) -> None:
         """Types a line, and waits for what it shows and for the next prompt."""
+        *first, last = text.split(ENTER)
+        for line in first:
+            self.type(line)
+            self.wait_typed(line)
+            self.type(ENTER)
+            self.wait_until(lambda: self.screen.display[self.screen.cursor.y].strip() == "...>", "another line")
+        self.type(last)
+        # Before it has arrived the prompt may be drawn once more.
+        self.wait_typed(last)
         before = self.mark()
-        self.type(text + ENTER)
+        self.type(ENTER)
         for one in expected:
             self.wait(one, since=before)
         self.wait_prompt(since=before)
@@ -116,6 +129,16 @@ class Terminal:
         """Waits for a text on the screen; with ``since`` in what was written from that mark on."""
         self.wait_until(lambda: expected in (self.text() if since is None else self.plain(since)), expected)
 
+    def wait_typed(self, text: str) -> None:
+        """Waits until the end of what was typed stands before the cursor."""
+        end = text[-8:]
+
+        def there() -> bool:
+            cursor = self.screen.cursor
+            return self.screen.display[cursor.y][: cursor.x].endswith(end)
+
+        self.wait_until(there, f"{end!r} before the cursor")
+
     def wait_prompt(self, *, since: int) -> None:
         """Waits for a prompt, written after a mark, behind which the cursor stands."""
         prompt = PROMPT.rstrip()
@@ -134,6 +157,17 @@ class Terminal:
                 raise AssertionError(f"{what!r} did not come; the screen:\n{self.text()}")
             if select.select([self._leader], [], [], 0.5)[0]:
                 self._read()
+
+    def wait_full(self) -> None:
+        """Waits, without reading, until the program writes no more: what it has written fills the terminal."""
+        before = -1
+        while (now := self._waiting()) != before:
+            before = now
+            select.select([], [], [], 0.3)
+
+    def _waiting(self) -> int:
+        """Bytes that were written and not read."""
+        return int(struct.unpack("i", fcntl.ioctl(self._leader, termios.FIONREAD, b"\0\0\0\0"))[0])
 
     def end(self) -> int:
         """Waits until the program has ended; its exit code."""

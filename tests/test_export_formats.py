@@ -118,7 +118,9 @@ def test_float16_rounds_only_where_it_may(golden_db: Any, tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
     golden_db.export("fp8", path, values="float16", round=True)
     expected = table.vectors(np.arange(table.rows)).astype(np.float16)
-    assert np.array_equal(np.load(path).view(np.uint16)[~np.isnan(expected)], expected.view(np.uint16)[~np.isnan(expected)])
+    assert np.array_equal(
+        np.load(path).view(np.uint16)[~np.isnan(expected)], expected.view(np.uint16)[~np.isnan(expected)]
+    )
     assert np.array_equal(np.isnan(np.load(path)), np.isnan(expected))
 
 
@@ -180,7 +182,11 @@ def test_no_rows_make_a_whole_file(golden_db: Any, tmp_path: Path, format: str) 
     elif format == "npy":
         assert np.load(path).shape == (0, 160)
     elif format in ("npz", "safetensors"):
-        assert {name: len(column) for name, column in second_reader(path).items()} == {"ord": 0, "rowid": 0, "embedding": 0}
+        assert {name: len(column) for name, column in second_reader(path).items()} == {
+            "ord": 0,
+            "rowid": 0,
+            "embedding": 0,
+        }
     elif format == "csv":
         assert path.read_text() == "ord,rowid,head,embedding\n"
     else:
@@ -203,7 +209,9 @@ def test_compression_changes_no_bit(golden_db: Any, tmp_path: Path, format: str,
     golden_db.export("fp8", path, compression=compression)
     golden_db.export("fp8", tmp_path / "plain.arrow")
     assert arrow_table(path).to_pydict().keys() == arrow_table(tmp_path / "plain.arrow").to_pydict().keys()
-    read, plain = (arrow_table(p).column("embedding").combine_chunks().flatten() for p in (path, tmp_path / "plain.arrow"))
+    read, plain = (
+        arrow_table(p).column("embedding").combine_chunks().flatten() for p in (path, tmp_path / "plain.arrow")
+    )
     assert read.buffers()[1].to_pybytes()[: 1408 * 640] == plain.buffers()[1].to_pybytes()[: 1408 * 640]
     if format == "parquet":
         chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)

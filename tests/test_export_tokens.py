@@ -122,17 +122,22 @@ def test_however_a_corpus_is_cut_it_is_the_same(
         patch.setattr(sources, "MOST_VALUES", step * 2560)
         source = token_source.token_source(
             table, lambda: corpus.pieces_of([np.array(s, np.int64) for s in sequences]), None, columns=None,
-            values=None, rounded=False, per="token", history=np.array(history, np.int64), files=[], total=0, views=False,
+            values=None, rounded=False, per="token", history=np.array(history, np.int64), files=[], total=0,
+            views=False,
         )  # fmt: skip
         memory = np.empty(1 << 20, np.uint8)
-        batches = [pa.table(task.compute(memory).to_pydict(), source.schema) for task in source.tasks(first)]
+        batches = [pa.table(task.compute(memory).to_pydict(), source.schema) for task in source.tasks(first, 1 << 40)]
     assert all(batch.num_rows <= step for batch in batches)
     found = pa.concat_tables([source.schema.empty_table(), *batches])
     flat = [(n, p, t) for n, s in enumerate(sequences) for p, t in enumerate(s)][first:]
-    assert list(zip(*(found.column(name).to_pylist() for name in ("sequence", "token", "token_id")), strict=True)) == flat
+    assert (
+        list(zip(*(found.column(name).to_pylist() for name in ("sequence", "token", "token_id")), strict=True)) == flat
+    )
     if flat:
         expected = e_t_of(table, sequences, history)[first:]
-        assert_same_bits(found.column("e_t").combine_chunks().flatten().to_numpy().reshape(expected.shape), f32_bits(expected))
+        assert_same_bits(
+            found.column("e_t").combine_chunks().flatten().to_numpy().reshape(expected.shape), f32_bits(expected)
+        )
 
 
 def files_of(directory: Path, sequences: list[list[int]]) -> dict[str, Path]:
@@ -146,7 +151,9 @@ def files_of(directory: Path, sequences: list[list[int]]) -> dict[str, Path]:
     with pa.ipc.new_stream(paths["arrows"], table.schema) as writer:
         writer.write_table(table, max_chunksize=3)
     paths["jsonl"].write_text("".join(json.dumps({"tokens": tokens, "id": 5}) + "\n" for tokens in sequences))
-    cells = [json.dumps(tokens) if number % 2 else " ".join(map(str, tokens)) for number, tokens in enumerate(sequences)]
+    cells = [
+        json.dumps(tokens) if number % 2 else " ".join(map(str, tokens)) for number, tokens in enumerate(sequences)
+    ]
     paths["csv"].write_text("number,tokens\n" + "".join(f'{n},"{cell}"\n' for n, cell in enumerate(cells)))
     paths["txt"].write_text("".join(" ".join(map(str, tokens)) + "\n" for tokens in sequences))
     return paths
@@ -251,7 +258,10 @@ def test_a_sequence_that_is_no_record_is_refused(
     path = tmp_path / "a.txt"
     path.write_text("1 2 3\n1 2 3 4\n")
     message = refuses(
-        lambda: golden_db.export(TABLE, tmp_path / "e.arrow", tokens=path, per="sequence"), "a.txt", "line 2", "3 tokens"
+        lambda: golden_db.export(TABLE, tmp_path / "e.arrow", tokens=path, per="sequence"),
+        "a.txt",
+        "line 2",
+        "3 tokens",
     )
     assert "--per token" in message
     assert golden_db.export(TABLE, tmp_path / "e.arrow", tokens=path).rows == 7

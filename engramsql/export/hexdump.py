@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
 from engramsql.export.columns import batches, columns_of, plain_cells
+from engramsql.export.visible import visible
 from engramsql.quoting import folded, identifier
 
 if TYPE_CHECKING:
@@ -62,11 +63,11 @@ def write_hex(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style |
 
 
 def _labels(array: pa.Array, column: Column) -> list[str]:
-    return ["NULL" if cell is None else cell for cell in plain_cells(column, array)]
+    return ["NULL" if cell is None else cell for cell in plain_cells(column, array).to_pylist()]
 
 
 def _name(name: str) -> str:
-    return name if _SIMPLE_NAME.fullmatch(name) else identifier(name)
+    return name if _SIMPLE_NAME.fullmatch(name) else visible(identifier(name))
 
 
 def _lines(value: bytes | None) -> Iterator[str]:

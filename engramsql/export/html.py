@@ -31,7 +31,10 @@ def write_html(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style 
     head = f"{TABLE}\n<thead>\n<tr>{names}</tr>\n</thead>\n<tbody>\n"
     for arrays in batches(relation):
         cells = [
-            [_NULL if cell is None else f"{tag}{html_text(cell)}</td>" for cell in plain_cells(column, array)]
+            [
+                _NULL if cell is None else f"{tag}{html_text(cell)}</td>"
+                for cell in plain_cells(column, array).to_pylist()
+            ]
             for column, tag, array in zip(columns, opening, arrays, strict=True)
         ]
         lines = "".join(f"<tr>{''.join(row)}</tr>\n" for row in zip(*cells, strict=True))

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engramsql.export.columns import plain_cells
-from engramsql.export.fragments import fragments
+from engramsql.export.fragments import fragments, joined
 from engramsql.export.sparkline import sparkline
 from engramsql.export.types import Kind
-from engramsql.export.visible import cut, visible, width_of
+from engramsql.export.visible import cut, pad, visible, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
     from engramsql.export.columns import Column
     from engramsql.export.style import Style
 
-__all__ = ["Cell", "cells_of", "ellipsis_of", "safe_text"]
+__all__ = ["Cell", "cells_of", "ellipsis_of", "padded", "safe_text", "whole_texts", "widest"]
 
 NULL = "NULL"
 # A text that could be taken for NULL is shown in quotes, and so is one that could be taken for such a text.
 _QUOTES = "'"
+_NOT_PLAIN = "[^ -~]"
 _WHOLE_VALUES = 8
 _WHOLE_BYTES = 16
-_FIRST_VALUES = 3
 _FIRST_TEXT = 16
 _FIRST_BYTES = 8
 _LARGE, _SMALL = 12, 7
@@ -90,12 +91,38 @@ def cells_of(column: Column, type_: str, array: pa.Array, style: Style | None) -
         if column.shape.kind is Kind.TEXT and (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
             return [_blob(value, style) for value in array.to_pylist()]
     text = column.shape.kind is Kind.TEXT and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
-    return [_plain(value, style, text=text) for value in plain_cells(column, array)]
+    return [_plain(value, style, text=text) for value in plain_cells(column, array).to_pylist()]
 
 
 def ellipsis_of(style: Style) -> str:
     """What stands for what is left out."""
     return "\u2026" if style.unicode else "..."
+
+
+def whole_texts(column: Column, array: pa.Array) -> pa.Array:
+    """Whole values of one column as an array of strings: without control characters, NULL told from the text NULL."""
+    texts = plain_cells(column, array)
+    if pc.any(pc.match_substring_regex(texts, _NOT_PLAIN)).as_py():
+        texts = pa.array([text and visible(text) for text in texts.to_pylist()], pa.string())
+    if column.shape.kind is Kind.TEXT:
+        like_null = pc.match_substring_regex(texts, f"^{_QUOTES}*{NULL}{_QUOTES}*$")
+        if pc.any(like_null).as_py():
+            texts = pc.if_else(like_null, joined(_QUOTES, texts, _QUOTES), texts)
+    return pc.fill_null(texts, NULL)
+
+
+def widest(texts: pa.Array) -> int:
+    """Terminal cells of the widest of the texts."""
+    if pc.any(pc.match_substring_regex(texts, _NOT_PLAIN)).as_py():
+        return max(map(width_of, texts.to_pylist()))
+    return int(pc.max(pc.binary_length(texts)).as_py() or 0)
+
+
+def padded(texts: pa.Array, width: int, *, right: bool) -> pa.Array:
+    """The texts filled up with spaces to ``width`` cells."""
+    if pc.any(pc.match_substring_regex(texts, _NOT_PLAIN)).as_py():
+        return pa.array([pad(text, width, right=right) for text in texts.to_pylist()], pa.string())
+    return pc.utf8_lpad(texts, width) if right else pc.utf8_rpad(texts, width)
 
 
 def _plain(value: str | None, style: Style | None, *, text: bool) -> Cell:
@@ -109,13 +136,11 @@ def _plain(value: str | None, style: Style | None, *, text: bool) -> Cell:
 
 def _whole(column: Column, array: pa.Array, most: int) -> list[str | None]:
     """The text of short lists; "" stands for a longer one."""
-    import pyarrow.compute as pc
-
     lengths = pc.list_value_length(array)
     long = pc.fill_null(pc.greater(lengths, most), False)
     if not pc.any(long).as_py():
-        return plain_cells(column, array)
-    short = iter(plain_cells(column, array.filter(pc.invert(long))))
+        return list(plain_cells(column, array).to_pylist())
+    short = iter(plain_cells(column, array.filter(pc.invert(long))).to_pylist())
     return ["" if is_long else next(short) for is_long in long.to_pylist()]
 
 
@@ -142,10 +167,10 @@ def _lists(column: Column, type_: str, array: pa.Array, style: Style) -> list[tu
             numbers = values.to_pylist()
             pictures = _pictures(numbers, style)
             forms.append(
-                _forms([_short(value) for value in numbers[:_FIRST_VALUES]], len(numbers), inner, pictures, style)
+                _forms([_short(value) for value in numbers[: style.values]], len(numbers), inner, pictures, style)
             )
         else:
-            texts = fragments(values.slice(0, _FIRST_VALUES), column.shape.parts[0])
+            texts = fragments(values.slice(0, style.values), column.shape.parts[0]).to_pylist()
             first = [cut(safe_text(text, style), _FIRST_TEXT, ellipsis_of(style)) for text in texts]
             forms.append(_forms(first, len(values), inner, _NO_PICTURES, style))
     return forms

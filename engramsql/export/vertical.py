@@ -5,16 +5,17 @@ from __future__ import annotations
 from itertools import count
 from typing import IO, TYPE_CHECKING
 
+import pyarrow as pa
+
 from engramsql.export.columns import batches, columns_of, plain_cells, type_names
-from engramsql.export.shorten import cells_of
-from engramsql.export.text import tsv_cell
-from engramsql.export.visible import pad, visible, width_of
+from engramsql.export.shorten import cells_of, safe_text
+from engramsql.export.text import tsv_cells
+from engramsql.export.visible import pad, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import duckdb
-    import pyarrow as pa
 
     from engramsql.export.columns import Column
     from engramsql.export.style import Style
@@ -31,7 +32,9 @@ def write_vertical(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: St
     """
     columns = columns_of(relation)
     types = type_names(relation)
-    names = [visible(column.name) if style is not None else tsv_cell(column.name) for column in columns]
+    names = tsv_cells(pa.array([column.name for column in columns], pa.string())).to_pylist()
+    if style is not None:
+        names = [safe_text(column.name, style) for column in columns]
     width = max(map(width_of, names))
     faint, plain = (_FAINT, _PLAIN) if style is not None and style.color else ("", "")
     labels = [f"{faint}{pad(name, width, right=True)}:{plain} " for name in names]
@@ -46,5 +49,5 @@ def write_vertical(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: St
 
 def _texts(style: Style | None) -> Callable[[Column, str, pa.Array], list[str]]:
     if style is None:
-        return lambda column, type_, array: list(map(tsv_cell, plain_cells(column, array)))
+        return lambda column, type_, array: tsv_cells(plain_cells(column, array)).to_pylist()
     return lambda column, type_, array: [cell.forms[0] for cell in cells_of(column, type_, array, style)]

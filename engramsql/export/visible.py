@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["VisibleSink", "cut", "pad", "visible", "width_of"]
 
-# Controls (C0, DEL, C1), line and paragraph separators, and the marks that turn the direction of what follows: those
-# could show a value as another one.
+# Controls (C0, DEL, C1), line and paragraph separators; the marks that turn the direction of what follows, and those that
+# are not seen at all: they could show a value as another one. Joiners stay, emoji and scripts are made with them.
 _CONTROL = "\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029"
-_DIRECTION = "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069"
-_HIDDEN = re.compile(f"[{_CONTROL}{_DIRECTION}]")
+_UNSEEN = "\\xad\\u200b\\u2060\\ufeff\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069"
+_HIDDEN = re.compile(f"[{_CONTROL}{_UNSEEN}]")
 # What a text format is made of stays.
-_HIDDEN_IN_LINES = re.compile(f"(?![\\n\\t])[{_CONTROL}{_DIRECTION}]")
+_HIDDEN_IN_LINES = re.compile(f"(?![\\n\\t])[{_CONTROL}{_UNSEEN}]")
 _NAMES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _JOINER = "\u200d"
 _FLAGS = range(0x1F1E6, 0x1F200)
@@ -67,7 +67,7 @@ def cut(text: str, width: int, ellipsis: str, *, count: bool = True) -> str:
 
     Example:
         >>> cut("0123456789", 8, "..."), cut("0123456789", 10, "..."), cut("0123456789", 3, "...")
-        ('01...+8', '0123456789', '...')
+        ('012...+7', '0123456789', '...')
     """
     if width_of(text) <= width:
         return text
@@ -94,9 +94,9 @@ class VisibleSink:
     def __init__(self, sink: IO[bytes]) -> None:
         self._sink = sink
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         """Writes whole characters, as all text writers do."""
-        text = data.decode()
+        text = bytes(data).decode()
         self._sink.write(visible_lines(text).encode())
         return len(data)
 

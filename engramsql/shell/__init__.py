@@ -6,6 +6,8 @@ where results go, ``prompt`` reads lines. Only ``prompt`` touches prompt-toolkit
 
 from __future__ import annotations
 
+import threading
+
 __all__ = ["run"]
 
 
@@ -51,9 +53,19 @@ def run(
         history = HistoryFile(config.history_path(), keep) if keep else None
         session.print(f"EngramSQL {__version__} - {session.greeting()}")
         session.print("End a statement with ; - .help lists the commands, Ctrl-D ends the session")
+        # The first result would wait for it; now the user reads.
+        threading.Thread(target=_prepare, name="engramsql-prepare", daemon=True).start()
         with session.interrupts.counted():
             prompt.interact(session, history)
             if session.made and session.database.directory is not None:
                 warn_of_lost(session.database)
     finally:
         session.close()
+
+
+def _prepare() -> None:
+    """Imports what statements are planned and results are written with."""
+    import pyarrow  # noqa: F401, ICN001 (for its side effect)
+
+    from engramsql.export import box  # noqa: F401
+    from engramsql.planner import statements  # noqa: F401

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-__all__ = ["AppendingSink", "CommandSink", "FileSink", "Sink", "TerminalSink", "pager_command", "terminal_size"]
+__all__ = [
+    "AppendingSink",
+    "CommandSink",
+    "FileSink",
+    "Sink",
+    "TerminalSink",
+    "is_dumb",
+    "pager_command",
+    "terminal_size",
+]
 
 # How long a write waits for its reader before Ctrl-C is looked for.
 _WAIT_MILLISECONDS = 50
@@ -36,6 +45,11 @@ def terminal_size(descriptor: int = 1) -> os.terminal_size:
     except OSError:
         found = os.terminal_size((0, 0))
     return os.terminal_size((found.columns or 80, found.lines or 24))
+
+
+def is_dumb() -> bool:
+    """Whether the terminal cannot move its cursor, or nobody knows what it can."""
+    return os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
 
 
 def pager_command() -> str | None:
@@ -61,6 +75,10 @@ class Sink(io.RawIOBase):
 
     def abort(self) -> None:
         """Says that there will be no more of a result that is not complete."""
+
+    def unread(self) -> None:
+        """Says that the reader wants no more of it."""
+        self.abort()
 
     def _check(self) -> None:
         if self._cancelled.is_set():
@@ -273,6 +291,10 @@ class CommandSink(Sink):
     def abort(self) -> None:
         self._pipe.close()
         self._process.wait()
+
+    def unread(self) -> None:
+        # It may have failed.
+        self.finish()
 
 
 def _widest(data: bytes) -> int:

@@ -6,6 +6,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+from engramsql.shell.output import is_dumb
 from engramsql.shell.statements import finished
 
 if TYPE_CHECKING:
@@ -16,15 +17,10 @@ if TYPE_CHECKING:
     from engramsql.shell.history import HistoryFile
     from engramsql.shell.session import Session
 
-__all__ = ["interact", "is_dumb"]
+__all__ = ["interact"]
 
 _PROMPT = "engram> "
 _CONTINUATION = "   ...> "
-
-
-def is_dumb() -> bool:
-    """Whether the terminal cannot move its cursor, or nobody knows what it can."""
-    return os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
 
 
 def interact(session: Session, history: HistoryFile | None) -> None:
@@ -43,7 +39,9 @@ def interact(session: Session, history: HistoryFile | None) -> None:
 
 
 def _plain(session: Session) -> Callable[[], str]:
-    """Lines as the terminal itself edits them."""
+    """Lines as the terminal itself edits them; what was typed is remembered until the end."""
+    typed: list[str] = []
+    session.entries = lambda: typed
 
     def read() -> str:
         lines = [session.draft] if session.draft else []
@@ -64,7 +62,8 @@ def _plain(session: Session) -> Callable[[], str]:
                 raise
         finally:
             signal.signal(signal.SIGINT, before)
-        return "\n".join(lines)
+        typed.append("\n".join(lines))
+        return typed[-1]
 
     return read
 
@@ -79,11 +78,12 @@ def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
     from engramsql.shell.hints import Hints
 
     hints = Hints(session)
+    kept, warn = (InMemoryHistory(), lambda: None) if history is None else _history(session, history)
     editor: PromptSession[str] = PromptSession(
         message=_PROMPT,
         multiline=True,
         prompt_continuation=_CONTINUATION,
-        history=InMemoryHistory() if history is None else _history(session, history),
+        history=kept,
         completer=DynamicCompleter(lambda: hints.completion.completer),
         complete_while_typing=True,
         lexer=highlight.LEXER,
@@ -108,6 +108,7 @@ def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
         nonlocal text
         draft, session.draft = session.draft, ""
         hints.follow(text)
+        warn()
         # The session counts Ctrl-C itself; here it is a key.
         text = editor.prompt(default=draft, handle_sigint=False)
         return text
@@ -115,30 +116,34 @@ def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
     return read
 
 
-def _history(session: Session, file: HistoryFile) -> History:
+def _history(session: Session, file: HistoryFile) -> tuple[History, Callable[[], None]]:
+    """The history of the prompt, and what warns, once, if its file is no good; the session goes on without."""
     from prompt_toolkit.history import History
 
+    # Loading and storing go on while the prompt is on the screen, where a warning would be in the way.
+    problems: list[OSError] = []
+    told = False
+    try:
+        found = file.load()
+    except OSError as error:
+        found = []
+        problems.append(error)
+
     class FileHistory(History):
-        """The history file, which warns once if it is no good; the session goes on without."""
-
-        warned = False
-
         def load_history_strings(self) -> Iterable[str]:
-            try:
-                return reversed(file.load())
-            except OSError as error:
-                self._warn(error)
-                return []
+            return reversed(found)
 
         def store_string(self, string: str) -> None:
             try:
                 file.append(string)
             except OSError as error:
-                self._warn(error)
+                problems.append(error)
 
-        def _warn(self, error: OSError) -> None:
-            if not self.warned:
-                self.warned = True
-                session.say(f"engramsql: warning: the history is not kept: {error.filename}: {error.strerror}")
+    def warn() -> None:
+        nonlocal told
+        if problems and not told:
+            told = True
+            error = problems[0]
+            session.say(f"engramsql: warning: the history is not kept: {error.filename}: {error.strerror}")
 
-    return FileHistory()
+    return FileHistory(), warn

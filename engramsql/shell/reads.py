@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from engramsql.progress import elapsed, size
+from engramsql.progress import duration, size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,13 @@ class Read:
             >>> Read(16, 2560, ("mapped",)).line(0.0021, 1)
             'Time: 2.1 ms, 1 row; read 16 rows, 2.6 KB by mapped'
         """
-        time = f"{seconds * 1000:.1f} ms" if seconds < 0.1 else elapsed(seconds)
+        time = (
+            f"{seconds * 1000:.1f} ms"
+            if seconds < 0.9995
+            else f"{seconds:.2f} s"
+            if seconds < 60
+            else duration(seconds)
+        )
         result = "" if rows is None else f", {rows:,} row{'' if rows == 1 else 's'}"
         if not self.rows:
             return f"Time: {time}{result}"

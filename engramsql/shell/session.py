@@ -14,12 +14,12 @@ import duckdb
 from engramsql import script
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError, EngramError
-from engramsql.export import write
+from engramsql.export import BINARY, write
 from engramsql.export.style import Style, style_of
 from engramsql.export.visible import visible_lines
 from engramsql.shell import errors, statements
 from engramsql.shell.commands import registry
-from engramsql.shell.output import AppendingSink, CommandSink, FileSink, Sink, TerminalSink, terminal_size
+from engramsql.shell.output import AppendingSink, CommandSink, FileSink, Sink, TerminalSink, is_dumb, terminal_size
 from engramsql.shell.progress import QueryProgress
 from engramsql.shell.reads import Reads
 from engramsql.shell.rows import Counted
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from engramsql.shell.statements import Piece
 
-__all__ = ["FailedError", "Session"]
+__all__ = ["Destination", "FailedError", "Session"]
 
 # Of a parameter; `?` and `$1` have numbers.
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -212,9 +212,13 @@ class Session:
             seconds = time.perf_counter() - started
             self.say(self.reads.since(before).line(seconds, None if counted is None else counted.rows))
 
-    def query(self, sql: str, mode: str | None = None) -> None:
-        """Shows the result of a query of ours."""
+    def query(self, sql: str) -> None:
+        """Shows the result of a query of ours: in a box where the mode is none for it."""
         piece = statements.Piece(statements.Kind.SQL, sql, 0)
+        mode = self.settings.mode
+        on_screen = self.terminal and self._once is None and self._output is None
+        if mode == "hex" or (on_screen and mode in BINARY):
+            mode = "box"
         self._shown(lambda: self.database.sql(sql), piece, mode)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -228,10 +232,10 @@ class Session:
                 lambda: self.database.execute(sql).fetchall(), self._connection.interrupt, progress.tick
             )
 
-    def work(self, work: Callable[[IO[bytes]], None]) -> None:
+    def work(self, work: Callable[[Destination], None]) -> None:
         """Runs what writes to the place where results go, and can be ended by Ctrl-C."""
         with self._progress() as progress, self._opened(progress.hide) as to:
-            self.runner.run(lambda: work(to.file), self._connection.interrupt, progress.tick)
+            self.runner.run(lambda: work(to), self._connection.interrupt, progress.tick)
 
     def _shown(
         self, relation_of: Callable[[], duckdb.DuckDBPyRelation | None], piece: Piece, mode: str | None = None
@@ -272,7 +276,8 @@ class Session:
 
     @contextmanager
     def _progress(self) -> Iterator[QueryProgress]:
-        stream = sys.stderr if self.terminal and self.settings.progress else None
+        # A dumb terminal could not take the line away.
+        stream = sys.stderr if self.terminal and self.settings.progress and not is_dumb() else None
         progress = QueryProgress(stream, self._connection, self.reads)
         try:
             yield progress
@@ -319,7 +324,7 @@ class Session:
         try:
             yield Destination(cast("IO[bytes]", sink), style)
         except BrokenPipeError:
-            sink.abort()
+            sink.unread()
         except BaseException:
             sink.abort()
             raise
@@ -331,11 +336,13 @@ class Session:
         found = style_of(sys.stdout)
         if found is None:
             return None
+        vector = self.settings.vector
         return replace(
             found,
             width=self.settings.max_width or terminal_size().columns,
             max_rows=self.settings.max_rows,
-            shorten=bool(self.settings.vector),
+            shorten=vector is not False,
+            values=found.values if isinstance(vector, bool) else vector,
         )
 
     def say(self, text: str) -> None:

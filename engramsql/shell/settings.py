@@ -73,7 +73,7 @@ def _mode(text: str) -> str:
 
 
 def _vector(text: str) -> Value:
-    return number(text, 1, 10_000) if text.isdigit() else switch(text)
+    return number(text, 1, 100) if text.isdigit() else switch(text)
 
 
 SETTINGS: dict[str, Setting] = {
@@ -85,7 +85,7 @@ SETTINGS: dict[str, Setting] = {
             "maxwidth", "0", "a number", "columns of a box at most; 0 for the width of the terminal",
             lambda text: number(text, 0, 100_000),
         ),
-        Setting("vector", "on", "on, off or a number", "vectors and bytes cut short on a terminal", _vector),
+        Setting("vector", "on", "on, off or a number", "vectors and bytes cut short, to so many values", _vector),
         Setting("timer", "off", "on or off", "time, rows and bytes read after each statement", switch),
         Setting("progress", "on", "on or off", "how far a long statement is", switch),
         Setting("pager", "on", "on or off", "results larger than the terminal go to $PAGER", switch),

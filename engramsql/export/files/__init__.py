@@ -134,7 +134,9 @@ def _check(options: Options, tokens: object, ids: object) -> None:
     if tokens is None and (options.per != "token" or options.history is not None):
         raise ArgumentError("per and history belong to tokens (--tokens, tokens=)")
     if tokens is None and ids is None and options.column is not None:
-        raise ArgumentError("column belongs to files of tokens or ids; the columns of the export are columns (--columns)")
+        raise ArgumentError(
+            "column belongs to files of tokens or ids; the columns of the export are columns (--columns)"
+        )
     rows = options.rows_per_file
     if rows is None:
         if options.resume or options.restart:
@@ -191,9 +193,7 @@ def _source(
     )
 
 
-def _tokens(
-    database: Database, table: Table, tokens: Any, columns: Sequence[str] | None, options: Options
-) -> Source:
+def _tokens(database: Database, table: Table, tokens: Any, columns: Sequence[str] | None, options: Options) -> Source:
     import numpy as np
 
     from engramsql.corpus import count_of, integers, pieces_of

@@ -159,7 +159,7 @@ class _Columns:
             if waiting is None:
                 sink.write(values)
             else:
-                waiting.write(memoryview(values).cast("B"))
+                waiting.write(np.ascontiguousarray(values).data)
         self.rows += batch.num_rows
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ class Npz:
     def close(self) -> None:
         """Writes the archive."""
         columns = self._columns
-        with zipfile.ZipFile(self._sink, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[arg-type]
+        with zipfile.ZipFile(self._sink, "w", zipfile.ZIP_STORED) as archive:
             for column, waiting in zip(columns.columns, columns.waiting, strict=True):
                 # The oldest time that an archive knows: the same records make the same file.
                 member = zipfile.ZipInfo(f"{column.name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
@@ -209,9 +209,7 @@ class Safetensors:
         self._order = [widest, *(index for index in range(len(columns)) if index != widest)]
         self._sink = sink
         self._columns = _Columns(layout, "safetensors", widest)
-        self._metadata = {
-            key.decode(): value.decode() for key, value in (layout.schema.metadata or {}).items()
-        }
+        self._metadata = {key.decode(): value.decode() for key, value in (layout.schema.metadata or {}).items()}
         # The length that the header may have at most, to be filled up with spaces, and all of it a multiple of 8.
         self._header_bytes = -(-len(self._header(_MOST_ROWS // max(1, columns[widest].row_bytes))) // 8) * 8 + 64
         sink.write(bytes(8 + self._header_bytes))
@@ -247,4 +245,3 @@ class Safetensors:
     def abandon(self) -> None:
         """Lets go of the columns."""
         self._columns.close()
-

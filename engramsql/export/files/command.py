@@ -114,17 +114,17 @@ def _exported(database: Database, what: str | Path | None, options: argparse.Nam
             sql=options.sql,
         )
         exported: Any = _relation(database, options.sql) if what is None else what
-        found = export_to(
-            database, exported, options.output, tokens=options.tokens, ids=options.ids, options=chosen
-        )
+        found = export_to(database, exported, options.output, tokens=options.tokens, ids=options.ids, options=chosen)
     return _said(found, options.output, time.perf_counter() - started, resumed=options.resume)
 
 
 def _relation(database: Database, sql: str) -> object:
-    relation = database.sql(sql)
-    if relation is None:
-        raise ArgumentError(f"an export has rows, and this statement has none: {sql.strip()[:60]!r}")
-    return relation
+    import duckdb
+
+    statements = duckdb.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise ArgumentError(f"--sql takes one SELECT, and this is none or several: {sql.strip()[:60]!r}")
+    return database.sql(sql)
 
 
 def _said(found: Export, path: str, seconds: float, *, resumed: bool) -> str:

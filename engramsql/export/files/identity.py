@@ -70,7 +70,7 @@ def file_identity(paths: Sequence[str | os.PathLike[str]]) -> list[dict[str, Any
 def described(database: Database, table: Table | None, kind: str, values: str | None) -> dict[str, str]:
     """Metadata of the schema: where the records come from and how to read their values. Texts all."""
     import duckdb
-    import pyarrow
+    import pyarrow as pa
 
     import engramsql
     from engramsql.engine import ENGINE_VERSION
@@ -80,7 +80,7 @@ def described(database: Database, table: Table | None, kind: str, values: str | 
         "engramsql.version": engramsql.__version__,
         "engramsql.engine_version": ENGINE_VERSION,
         "engramsql.duckdb_version": duckdb.__version__,
-        "engramsql.pyarrow_version": pyarrow.__version__,
+        "engramsql.pyarrow_version": pa.__version__,
         "engramsql.values": values,
     }
     if table is not None:

@@ -18,15 +18,17 @@ def build(parser: argparse.ArgumentParser) -> None:
         [
             "formats, and the endings of PATH that choose them:",
             *lines,
-            "A file is there when its last byte is. With --rows-per-file what a failure or Ctrl-C leaves is completed by",
-            "--resume and thrown away by --restart.",
+            "A file is there when its last byte is. With --rows-per-file what a failure or Ctrl-C leaves is completed",
+            "by --resume and thrown away by --restart.",
         ]
     )
     parser.usage = (
         "engramsql export TABLE [--tokens FILE... | --ids FILE...] --output PATH [--db DB] [options]\n"
         "       engramsql export --sql QUERY --output PATH [--db DB] [options]"
     )
-    parser.add_argument("what", nargs="?", metavar="TABLE", help="table; or path of a checkpoint or store, without --db")
+    parser.add_argument(
+        "what", nargs="?", metavar="TABLE", help="table; or path of a checkpoint or store, without --db"
+    )
     parser.add_argument("--table", metavar="TABLE", help="the same")
     parser.add_argument("--db", metavar="DB", help="database, checkpoint or store directory; not needed for a path")
     parser.add_argument(

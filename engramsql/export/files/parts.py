@@ -95,7 +95,9 @@ def write_parts(
         if resume and (found := _finished(path, fixed)) is not None:
             return found
         if not replace:
-            raise ArgumentError(f"'{path}' exists already; name a new directory, or replace it (--replace, replace=True)")
+            raise ArgumentError(
+                f"'{path}' exists already; name a new directory, or replace it (--replace, replace=True)"
+            )
         if not path.is_dir() or path.is_symlink() or _foreign(path):
             raise ArgumentError(f"'{path}' is no directory of an export alone, so it is not replaced; name another one")
     unfinished = path.with_name(f".{path.name}.unfinished")
@@ -193,7 +195,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 def _difference(manifest: dict[str, Any], fixed: dict[str, Any]) -> str | None:
     """What an unfinished export does not have in common with the one that was asked for."""
     old, new = manifest.get("source") or {}, fixed["source"]
-    for key in sorted(old.keys() | new.keys(), key=lambda key: key != "table"):
+    for key in (*_SOURCE_WORDS, *(new.keys() | old.keys())):
         if old.get(key) != new.get(key):
             return _SOURCE_WORDS.get(key, "what is exported")
     return next((words for key, words in _SAME.items() if manifest.get(key) != fixed[key]), None)
@@ -220,8 +222,8 @@ def _parts_of(unfinished: Path, fixed: dict[str, Any], path: Path) -> list[Part]
             found = "no file"
         if found != part.sha256:
             raise ArgumentError(
-                f"'{unfinished / part.file}' is not what was written there; throw the unfinished export away (--restart, "
-                "restart=True)"
+                f"'{unfinished / part.file}' is not what was written there; throw the unfinished export away "
+                "(--restart, restart=True)"
             )
     return parts
 
@@ -301,17 +303,13 @@ class _Parts:
             first = sum(part.rows for part in self.parts)
             if self.parts and self.parts[-1].rows < self._rows_per_file:
                 return  # The last file is the only one that may be shorter.
-            with computed(self._source, first) as batches, _Current(self) as current:
+            with computed(self._source, first, self._rows_per_file) as batches, _Current(self) as current:
                 for batch, done in batches:
-                    start = 0
-                    while start < batch.num_rows:
-                        part = batch.slice(start, self._rows_per_file - current.rows)
-                        current.write(part)
-                        start += part.num_rows
-                        if current.rows == self._rows_per_file:
-                            sealing.append(sealer.submit(self._seal, current.finish()))
-                            if len(sealing) > 1:
-                                sealing.pop(0).result()
+                    current.write(batch)
+                    if current.rows >= self._rows_per_file:
+                        sealing.append(sealer.submit(self._seal, current.finish()))
+                        if len(sealing) > 1:
+                            sealing.pop(0).result()
                     if progress is not None:
                         progress("writing", done, self._source.total)
                 # An export of no records is one file without records: its columns are there.

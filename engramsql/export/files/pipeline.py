@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from engramsql.export.files.source import Source, Task
+    from engramsql.export.files.source import Source
 
 __all__ = ["Computed", "computed"]
 
@@ -39,12 +39,12 @@ class Computed(NamedTuple):
 
 
 @contextmanager
-def computed(source: Source, first: int) -> Iterator[Iterator[Computed]]:
-    """The batches of a source from record ``first`` on, in order.
+def computed(source: Source, first: int, rows_per_file: int) -> Iterator[Iterator[Computed]]:
+    """The batches of a source from record ``first`` on, in order, none of them in two files.
 
     What fails in a thread is raised where the batch would have come. When the block is left, no thread is left.
     """
-    line = _Line(source, first)
+    line = _Line(source, first, rows_per_file)
     try:
         yield line.batches()
     finally:
@@ -61,7 +61,7 @@ class _Memory:
         self._stopped = False
 
     def take(self, size: int) -> NDArray[np.uint8] | None:
-        """Memory of at least that size as soon as there is some; one that is larger than all comes alone. None: stopped."""
+        """Memory of at least that size as soon as there is some; what is larger than all comes alone. None: stopped."""
         size = max(size, _LEAST)
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._used == 0 or self._used + size <= self._budget)
@@ -99,18 +99,18 @@ class _Started(NamedTuple):
 class _Line:
     """One thread walks through the tasks, some compute them, and the caller takes the batches."""
 
-    def __init__(self, source: Source, first: int) -> None:
+    def __init__(self, source: Source, first: int, rows_per_file: int) -> None:
         self._source = source
         self._memory = _Memory(_BUDGET)
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="engramsql-export")
         self._started: queue.SimpleQueue[_Started | BaseException | None] = queue.SimpleQueue()
-        self._feeder = threading.Thread(target=self._feed, args=(first,), name="engramsql-export-tasks", daemon=True)
+        self._tasks = source.tasks(first, rows_per_file)
+        self._feeder = threading.Thread(target=self._feed, name="engramsql-export-tasks", daemon=True)
         self._feeder.start()
 
-    def _feed(self, first: int) -> None:
-        tasks: Iterator[Task] = self._source.tasks(first)
+    def _feed(self) -> None:
         try:
-            for task in tasks:
+            for task in self._tasks:
                 memory = self._memory.take(task.bytes)
                 if memory is None:
                     break
@@ -119,7 +119,7 @@ class _Line:
             self._started.put(error)
         finally:
             # A query ends with its reader, in the thread that read it.
-            tasks.close()  # type: ignore[attr-defined]
+            self._tasks.close()  # type: ignore[attr-defined]
             self._started.put(None)
 
     def batches(self) -> Iterator[Computed]:

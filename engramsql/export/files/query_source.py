@@ -6,19 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
 
 from engramsql.errors import ArgumentError
 from engramsql.export.arrow import exact
 from engramsql.export.columns import Column, unique_names
-from engramsql.export.files.source import BATCH_BYTES, Source, Task
+from engramsql.export.files.source import BATCH_BYTES, Source, Task, next_cut
 from engramsql.export.types import cast_type, contains, shape_of, text_leaf
 from engramsql.quoting import identifier
 
 if TYPE_CHECKING:
-    import numpy as np
     from duckdb.sqltypes import DuckDBPyType
-    from numpy.typing import NDArray
 
     from engramsql.export.files.formats import FileFormat
 
@@ -59,8 +56,8 @@ def query_source(
     # The query itself begins in the thread that reads it: DuckDB does not look for Ctrl-C meanwhile.
     schema = relation.limit(0).to_arrow_table().schema
 
-    def tasks(first: int) -> Iterator[Task]:
-        done = 0
+    def tasks(first: int, rows_per_file: int) -> Iterator[Task]:
+        done = first
         with relation.to_arrow_reader(_batch_rows(relation)) as stream:
             while True:
                 try:
@@ -70,8 +67,12 @@ def query_source(
                 except OSError as error:
                     # A query that fails after its first rows is an OSError of pyarrow.
                     raise duckdb.Error(str(error)) from error
-                done += batch.num_rows
-                yield Task(batch.nbytes, lambda memory, batch=batch: batch, done)  # type: ignore[misc]
+                begin = 0
+                while begin < batch.num_rows:
+                    part = batch.slice(begin, next_cut(done, rows_per_file) - done)
+                    begin += part.num_rows
+                    done += part.num_rows
+                    yield Task(part.nbytes, lambda memory, part=part: part, done)  # type: ignore[misc]
 
     return Source(
         kind="query",
@@ -133,6 +134,6 @@ def _batch_rows(relation: duckdb.DuckDBPyRelation) -> int:
 def _width(type_: DuckDBPyType) -> int:
     """About the bytes of one value; of lists and texts, which have any size, the least that is likely."""
     if type_.id == "array":
-        inner = dict(type_.children)
-        return int(inner["size"]) * _width(inner["child"])
+        parts: dict[str, Any] = dict(type_.children)
+        return int(parts["size"]) * _width(parts["child"])
     return {"blob": 256, "varchar": 64, "list": 4096, "struct": 256, "map": 4096}.get(type_.id, 8)

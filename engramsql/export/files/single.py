@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["Written", "filling", "write_file"]
 
 
+# Records of a file that takes all.
+_ONE_FILE = 1 << 62
+
+
 @dataclass(frozen=True)
 class Written:
     """What was written."""
@@ -71,11 +75,14 @@ def write_file(path: Path, layout: Layout, source: Source, *, replace: bool, pro
     if path.is_dir():
         raise ArgumentError(f"'{path}' is a directory; name a file, or write several into it with --rows-per-file")
     rows = 0
-    with new_file(path, replace=replace) as file, filling(layout, file) as filled:
-        with computed(source, 0) as batches:
-            for batch, done in batches:
-                filled.writer.write(batch)
-                rows += batch.num_rows
-                if progress is not None:
-                    progress("writing", done, source.total)
+    with (
+        new_file(path, replace=replace) as file,
+        filling(layout, file) as filled,
+        computed(source, 0, _ONE_FILE) as batches,
+    ):
+        for batch, done in batches:
+            filled.writer.write(batch)
+            rows += batch.num_rows
+            if progress is not None:
+                progress("writing", done, source.total)
     return Written(rows, filled.sink.size)

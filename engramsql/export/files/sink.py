@@ -1,7 +1,7 @@
 """The file that an export writes to: what was written goes to the disk while more is computed.
 
-Left to itself, the system would keep gigabytes of it: the sync at the end would take seconds that Ctrl-C cannot end, and
-the pages would take the place of those of the table.
+Left to itself, the system would keep gigabytes of it: the sync at the end would take seconds that Ctrl-C cannot end,
+and the pages would take the place of those of the table.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Sink:
                 os.posix_fadvise(self._descriptor, behind, _WINDOW, os.POSIX_FADV_DONTNEED)
 
     def detach(self) -> None:
-        """Writes nothing any more: a writer that is collected late would write into whatever has its descriptor then."""
+        """Writes nothing any more: a writer that is collected late would write into what has its descriptor then."""
         self._descriptor, self.closed = -1, True
 
     def tell(self) -> int:

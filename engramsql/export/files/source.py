@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from engramsql.engine import Table
     from engramsql.export.columns import Column
 
-__all__ = ["BATCH_BYTES", "MOST_VALUES", "Source", "Task", "chosen", "heads_of", "rows_of_batch", "vector_columns"]
+__all__ = [
+    "BATCH_BYTES",
+    "MOST_VALUES",
+    "Source",
+    "Task",
+    "chosen",
+    "heads_of",
+    "next_cut",
+    "rows_of_batch",
+    "vector_columns",
+]
 
 BATCH_BYTES = 8 << 20
 """Bytes of a batch: large enough that a call costs nothing beside it, and a few of them are little memory."""
@@ -45,8 +55,8 @@ class Source:
     """``table``, ``ids``, ``tokens`` or ``query``."""
     label: str
     schema: pa.Schema
-    tasks: Callable[[int], Iterator[Task]]
-    """The batches from a record on."""
+    tasks: Callable[[int, int], Iterator[Task]]
+    """The batches from a record on, cut where a file of so many records is full: a resumed export has the same ones."""
     rows: int | None
     """Records, if that is known beforehand."""
     total: int
@@ -97,6 +107,11 @@ def vector_columns(
 def rows_of_batch(bytes_of_row: int, width: int) -> int:
     """Records in one batch."""
     return max(1, min(BATCH_BYTES // max(1, bytes_of_row), MOST_VALUES // max(1, width)))
+
+
+def next_cut(record: int, rows_per_file: int) -> int:
+    """The first record of the next file."""
+    return (record // rows_per_file + 1) * rows_per_file
 
 
 def heads_of(table: Table) -> Callable[[NDArray[np.int64]], pa.Array]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from engramsql.export.files.identity import table_identity
-from engramsql.export.files.source import Source, Task, chosen, heads_of, rows_of_batch, vector_columns
+from engramsql.export.files.source import Source, Task, chosen, heads_of, next_cut, rows_of_batch, vector_columns
 from engramsql.id_files import IdBlock
 
 if TYPE_CHECKING:
@@ -48,10 +48,12 @@ def table_source(
     vectors = vector_columns(table, names, "embedding", "row", values, rounded, 1)
     build = _Batches(table, names, vectors)
 
-    def tasks(first: int) -> Iterator[Task]:
-        for begin in range(first, table.rows, build.rows):
-            end = min(begin + build.rows, table.rows)
+    def tasks(first: int, rows_per_file: int) -> Iterator[Task]:
+        begin = first
+        while begin < table.rows:
+            end = min(begin + build.rows, table.rows, next_cut(begin, rows_per_file))
             yield build.task(begin, IdBlock(np.arange(begin, end, dtype=np.int64)), end * table.row_bytes)
+            begin = end
 
     return Source(
         kind="table",
@@ -90,12 +92,15 @@ def ids_source(
     vectors = vector_columns(table, names, "embedding", "row", values, rounded, 1)
     build = _Batches(table, names, vectors)
 
-    def tasks(first: int) -> Iterator[Task]:
+    def tasks(first: int, rows_per_file: int) -> Iterator[Task]:
         at = 0
         for ids, valid, *_ in blocks():
-            for begin in range(max(0, first - at), len(ids), build.rows):
-                part = slice(begin, min(begin + build.rows, len(ids)))
-                yield build.task(at + begin, IdBlock(ids[part], None if valid is None else valid[part]), at + part.stop)
+            begin = max(0, first - at)
+            while begin < len(ids):
+                end = min(begin + build.rows, len(ids), next_cut(at + begin, rows_per_file) - at)
+                block = IdBlock(ids[begin:end], None if valid is None else valid[begin:end])
+                yield build.task(at + begin, block, at + end)
+                begin = end
             at += len(ids)
 
     return Source(
@@ -120,7 +125,7 @@ class _Batches:
     def __init__(self, table: Table, names: list[str], vectors: dict[str, Values]) -> None:
         self._names, self._vectors = names, vectors
         self._head = heads_of(table)
-        self._vector_bytes = sum(value.bytes for value in vectors.values())
+        self._vector_bytes = sum(value.vector_bytes for value in vectors.values())
         fields = []
         for name in names:
             if name in vectors:
@@ -152,7 +157,7 @@ class _Batches:
                     vector = self._vectors[name]
                     arrays.append(vector.read(ids, memory[used:], valid))
                     # The next one begins where a cache line does.
-                    used += -(-len(ids) * vector.bytes // 64) * 64
+                    used += -(-len(ids) * vector.vector_bytes // 64) * 64
             return pa.record_batch(arrays, schema=self.schema)
 
         return Task(len(ids) * self._vector_bytes + 64 * len(self._vectors), compute, done)

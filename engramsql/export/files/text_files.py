@@ -110,9 +110,7 @@ def _as_float32(array: pa.Array, bfloat16: bool) -> pa.Array:
     width = type_.list_size
     # The slots of NULLs too.
     values = array.values.slice(array.offset * width, len(array) * width).to_numpy(zero_copy_only=False)
-    single = (
-        (values.astype(np.uint32) << 16).view(np.float32) if bfloat16 else values.astype(np.float32)
-    )
+    single = (values.astype(np.uint32) << 16).view(np.float32) if bfloat16 else values.astype(np.float32)
     mask = array.is_null()
     valid = pc.invert(mask)
     bits = pa.py_buffer(np.packbits(np.asarray(valid), bitorder="little"))

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from engramsql.corpus import Piece, within
 from engramsql.errors import ArgumentError, TokenIdError
+from engramsql.export.files import source
 from engramsql.export.files.identity import table_identity
-from engramsql.export.files.source import (
-    BATCH_BYTES,
-    MOST_VALUES,
-    Source,
-    Task,
-    chosen,
-    rows_of_batch,
-    vector_columns,
-)
+from engramsql.export.files.source import Source, Task, chosen, rows_of_batch, vector_columns
+from engramsql.export.files.stretches import Stretch, checked, stretches, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,21 +25,6 @@ __all__ = ["MOST_RECORD_BYTES", "token_source"]
 
 MOST_RECORD_BYTES = 96 << 20
 """Bytes of the vectors of one sequence in one record, which lie in memory together."""
-
-
-class _Stretch(NamedTuple):
-    """Tokens that become one batch: sequences one after the other, the first and last perhaps in part."""
-
-    tokens: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    """Where each sequence begins, int64; the first is 0."""
-    numbers: NDArray[np.int64]
-    """Row or line of each sequence in its file, or its number in the corpus; 0-based."""
-    before: int
-    """Tokens of the first sequence that are in stretches before."""
-    tail: NDArray[np.int64]
-    """The last of them that are the history of the first token, and what was given as history."""
-    file: str | None
 
 
 def token_source(
@@ -94,15 +73,17 @@ def token_source(
     small = ["file", "sequence", "token", "token_id"] if per == "token" else ["file", "sequence", "tokens"]
     vector = "record" if values == "row" else "e_t"
     usual = [*(small if len(files) > 1 else small[1:]), vector]
-    names = chosen(columns, usual, [*(small if files else small[1:]), "e_t", "record"], f"tokens of table '{table.name}'")
+    names = chosen(
+        columns, usual, [*(small if files else small[1:]), "e_t", "record"], f"tokens of table '{table.name}'"
+    )
     vectors = vector_columns(table, names, "e_t", "record", values, rounded, spec.heads)
     given = history[-spec.history_len :] if spec.history_len else history[:0]
     _check_history(spec, history)
     e_t = _Reader(table, spec, given, views)
     build = (_PerToken if per == "token" else _PerSequence)(names, vectors, e_t, _Files(files))
 
-    def tasks(first: int) -> Iterator[Task]:
-        return build.tasks(_known(within(pieces(), spec.vocab_size), spec.vocab_size), first)
+    def tasks(first: int, rows_per_file: int) -> Iterator[Task]:
+        return build.tasks(checked(within(pieces(), spec.vocab_size), spec.vocab_size), first, rows_per_file)
 
     identity: dict[str, Any] = {
         "table": table_identity(table),
@@ -125,33 +106,6 @@ def token_source(
     )
 
 
-def _known(pieces: Iterable[Piece], vocab_size: int) -> Iterator[Piece]:
-    """The pieces as they are; a token in memory that is outside the vocabulary is refused with its place.
-
-    ``within`` does so for files, and the engine would count from the beginning of a stretch.
-
-    Raises:
-        TokenIdError: For the first such token, with its sequence and position (0-based).
-    """
-    counted, before = -1, 0
-    for piece in pieces:
-        tokens, starts, continues, *_ = piece
-        first = counted + (not continues)
-        if not continues:
-            before = 0
-        if not piece.file and len(tokens) and (tokens.min() < 0 or tokens.max() >= vocab_size):
-            at = int(np.argmax((tokens < 0) | (tokens >= vocab_size)))
-            sequence = int(np.searchsorted(starts, at, side="right")) - 1
-            position = at - int(starts[sequence]) + (before if sequence == 0 else 0)
-            raise TokenIdError(
-                f"sequence {first + sequence}: token id {tokens[at]} at position {position} is outside the vocabulary "
-                f"(0 to {vocab_size - 1})"
-            )
-        before = len(tokens) - int(starts[-1]) + (before if len(starts) == 1 else 0)
-        counted = first + len(starts) - 1
-        yield piece
-
-
 def _check_history(spec: Spec, history: NDArray[np.int64]) -> None:
     wrong = (history < 0) | (history >= spec.vocab_size)
     if wrong.any():
@@ -167,14 +121,14 @@ class _Reader:
     def __init__(self, table: Table, spec: Spec, history: NDArray[np.int64], views: bool) -> None:
         self.table, self.spec, self.history, self._views = table, spec, history, views
 
-    def read(self, stretch: _Stretch, vectors: list[Values], memory: NDArray[np.uint8]) -> list[pa.Array]:
+    def read(self, stretch: Stretch, vectors: list[Values], memory: NDArray[np.uint8]) -> list[pa.Array]:
         """The vectors of each token in ``memory``, one array for each kind."""
         count = len(stretch.tokens)
         arrays = []
         used = 0
         ids: NDArray[np.int64] | None = None
         for vector in vectors:
-            out = memory[used : used + count * vector.bytes]
+            out = memory[used : used + count * vector.vector_bytes]
             if self._views and vector.name in ("float32", "bfloat16"):
                 self._through_views(stretch, vector, out)
                 arrays.append(vector.array(out, count, None))
@@ -182,10 +136,10 @@ class _Reader:
                 if ids is None:
                     ids = self._rowids(stretch)
                 arrays.append(vector.read(ids, memory[used:]))
-            used += -(-count * vector.bytes // 64) * 64
+            used += -(-count * vector.vector_bytes // 64) * 64
         return arrays
 
-    def _rowids(self, stretch: _Stretch) -> NDArray[np.int64]:
+    def _rowids(self, stretch: Stretch) -> NDArray[np.int64]:
         tokens, starts = stretch.tokens, stretch.starts
         boundaries = [*starts.tolist(), len(tokens)]
         if len(self.history) == 0 and len(stretch.tail) == 0:
@@ -196,7 +150,7 @@ class _Reader:
         ends = first + len(self.history) * np.arange(others + 1, dtype=np.int64)
         return self.spec.rowids_packed(tokens, boundaries, history, [0, *ends.tolist()])
 
-    def _through_views(self, stretch: _Stretch, vector: Values, out: NDArray[np.uint8]) -> None:
+    def _through_views(self, stretch: Stretch, vector: Values, out: NDArray[np.uint8]) -> None:
         """Sequence by sequence, as views of the table are asked."""
         dtype = np.float32 if vector.name == "float32" else np.uint16
         to = out.view(dtype).reshape(len(stretch.tokens), vector.width)
@@ -226,31 +180,29 @@ class _Files:
 class _PerToken:
     """A record per token."""
 
-    _TYPES = {"sequence": pa.int64(), "token": pa.int64(), "token_id": pa.int64()}
-
     def __init__(self, names: list[str], vectors: dict[str, Values], reader: _Reader, files: _Files) -> None:
         self._names, self._vectors, self._reader, self._files = names, vectors, reader, files
         self.schema = pa.schema(
             [
                 pa.field(name, vectors[name].type, metadata=vectors[name].field_metadata)
                 if name in vectors
-                else pa.field(name, self._TYPES[name] if name in self._TYPES else _FILE)
+                else pa.field(name, _FILE if name == "file" else pa.int64())
                 for name in names
             ]
         )
-        self._bytes = sum(vector.bytes for vector in vectors.values())
+        self._bytes = sum(vector.vector_bytes for vector in vectors.values())
         widest = max((vector.width for vector in vectors.values()), default=1)
         self._step = rows_of_batch(self._bytes + 32, widest)
 
-    def tasks(self, pieces: Iterable[Piece], first: int) -> Iterator[Task]:
+    def tasks(self, pieces: Iterable[Piece], first: int, rows_per_file: int) -> Iterator[Task]:
         """The batches from token ``first`` of the corpus on."""
         spec, given = self._reader.spec, self._reader.history
         done = 0
-        for stretch in stretches(pieces, self._step, spec.history_len, given, first):
+        for stretch in stretches(pieces, self._step, spec.history_len, given, first, rows_per_file):
             done += len(stretch.tokens)
             yield self._task(stretch, first + done)
 
-    def _task(self, stretch: _Stretch, done: int) -> Task:
+    def _task(self, stretch: Stretch, done: int) -> Task:
         count = len(stretch.tokens)
 
         def compute(memory: NDArray[np.uint8]) -> pa.RecordBatch:
@@ -290,20 +242,21 @@ class _PerSequence:
                 for name in names
             ]
         )
-        self._bytes = sum(vector.bytes for vector in vectors.values())
+        self._bytes = sum(vector.vector_bytes for vector in vectors.values())
         self._width = max((vector.width for vector in vectors.values()), default=1)
 
-    def tasks(self, pieces: Iterable[Piece], first: int) -> Iterator[Task]:
+    def tasks(self, pieces: Iterable[Piece], first: int, rows_per_file: int) -> Iterator[Task]:
         """The batches from sequence ``first`` of the corpus on."""
-        most = max(1, min(MOST_RECORD_BYTES // max(1, self._bytes), MOST_VALUES // self._width))
+        most = max(1, min(MOST_RECORD_BYTES // max(1, self._bytes), source.MOST_VALUES // self._width))
         usual = rows_of_batch(self._bytes + 8, self._width)
-        gathered: list[_Stretch] = []
+        gathered: list[Stretch] = []
         count = done = 0
         for number, sequence in enumerate(whole(pieces, most, self._refuse)):
             if number < first:
                 continue
-            full = gathered and (count + len(sequence.tokens) > usual or gathered[0].file != sequence.file)
-            if full:
+            more = count + len(sequence.tokens)
+            # A batch has sequences of one file, and goes into one file.
+            if gathered and (more > usual or gathered[0].file != sequence.file or number % rows_per_file == 0):
                 done += count
                 yield self._task(gathered, done)
                 gathered, count = [], 0
@@ -314,16 +267,16 @@ class _PerSequence:
 
     def _refuse(self, what: str, most: int) -> ArgumentError:
         return ArgumentError(
-            f"{what} has more than {most} tokens, whose vectors of {self._bytes} bytes do not fit into one record of at "
-            f"most {MOST_RECORD_BYTES} bytes; export a record per token (--per token), or smaller values"
+            f"{what} has more than {most} tokens, whose vectors of {self._bytes} bytes do not fit into one record of "
+            f"at most {MOST_RECORD_BYTES} bytes; export a record per token (--per token), or smaller values"
         )
 
-    def _task(self, sequences: list[_Stretch], done: int) -> Task:
+    def _task(self, sequences: list[Stretch], done: int) -> Task:
         lengths = [len(sequence.tokens) for sequence in sequences]
         tokens = np.concatenate([sequence.tokens for sequence in sequences])
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         numbers = np.concatenate([sequence.numbers for sequence in sequences])
-        stretch = _Stretch(tokens, starts[:-1], numbers, 0, self._reader.history, sequences[0].file)
+        stretch = Stretch(tokens, starts[:-1], numbers, 0, self._reader.history, sequences[0].file)
 
         def compute(memory: NDArray[np.uint8]) -> pa.RecordBatch:
             kinds = [self._vectors[name] for name in self._names if name in self._vectors]
@@ -343,93 +296,3 @@ class _PerSequence:
             return pa.record_batch(arrays, schema=self.schema)
 
         return Task(len(tokens) * self._bytes + 64 * len(self._vectors), compute, done)
-
-
-def stretches(
-    pieces: Iterable[Piece], step: int, history_len: int, given: NDArray[np.int64], first: int
-) -> Iterator[_Stretch]:
-    """A corpus in stretches of at most ``step`` tokens of one file, from token ``first`` on."""
-    at = before = 0
-    tail = given
-    counted = -1
-    for tokens, starts, continues, numbers, file in pieces:
-        own = _numbers(numbers, counted + (not continues), len(starts))
-        counted = int(own[-1])
-        if not continues:
-            before, tail = 0, given
-        # What was exported by an earlier run is only walked over, for its history.
-        begin = min(max(0, first - at), len(tokens))
-        if begin:
-            before, tail = _after(tokens[:begin], starts[starts < begin], before, tail, history_len, given)
-        while begin < len(tokens):
-            end = min(begin + step, len(tokens))
-            low, high = (int(position) for position in np.searchsorted(starts, [begin, end]))
-            inside = low == len(starts) or starts[low] != begin
-            if not inside and (low > 0 or begin > 0):
-                before, tail = 0, given
-            inner = starts[low:high] - begin
-            part_starts = np.concatenate([[0], inner]).astype(np.int64) if inside else inner
-            part_numbers = own[low - inside : high].astype(np.int64)
-            part = tokens[begin:end]
-            yield _Stretch(part, part_starts, part_numbers, before, tail, _name_of(file))
-            before, tail = _after(part, part_starts, before, tail, history_len, given)
-            begin = end
-        at += len(tokens)
-
-
-def _after(
-    tokens: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    before: int,
-    tail: NDArray[np.int64],
-    history_len: int,
-    given: NDArray[np.int64],
-) -> tuple[int, NDArray[np.int64]]:
-    """Tokens of the sequence in progress that are past, and the history they leave."""
-    last = int(starts[-1]) if len(starts) else 0
-    if last > 0:
-        before, tail = 0, given
-    rest = tokens[last:]
-    if history_len:
-        tail = np.concatenate([tail, rest[-history_len:]])[-history_len:]
-    return before + len(rest), tail
-
-
-def whole(
-    pieces: Iterable[Piece], most: int, refuse: Callable[[str, int], ArgumentError]
-) -> Iterator[_Stretch]:
-    """The sequences of a corpus one by one, each whole."""
-    parts: list[NDArray[np.int64]] = []
-    number, name, length = 0, None, 0
-    counted = -1
-    none = np.empty(0, np.int64)
-
-    def made() -> _Stretch:
-        tokens = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return _Stretch(tokens, np.zeros(1, np.int64), np.array([number], np.int64), 0, none, name)
-
-    for tokens, starts, continues, numbers, file in pieces:
-        own = _numbers(numbers, counted + (not continues), len(starts))
-        counted = int(own[-1])
-        ends = [*starts[1:].tolist(), len(tokens)]
-        for index, (begin, end) in enumerate(zip(starts.tolist(), ends, strict=True)):
-            if not (index == 0 and continues):
-                if parts:
-                    yield made()
-                parts, number, name, length = [], int(own[index]), _name_of(file), 0
-            parts.append(tokens[begin:end])
-            length += end - begin
-            if length > most:
-                raise refuse(f"{file} {number + 1}" if file else f"sequence {number}", most)
-    if parts:
-        yield made()
-
-
-def _numbers(numbers: NDArray[np.int64] | None, first: int, count: int) -> NDArray[np.int64]:
-    """0-based number of each sequence: in its file, or counted."""
-    return np.arange(first, first + count, dtype=np.int64) if numbers is None else numbers - 1
-
-
-def _name_of(file: str) -> str | None:
-    """The path in a piece's ``file``, which says what its numbers count too."""
-    return file[1 : file.rindex("'")] if file else None

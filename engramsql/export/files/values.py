@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
     from engramsql.engine import Table
 
-__all__ = ["VALUE_KEY", "Buffer", "Values", "ValuesName"]
+__all__ = ["VALUE_KEY", "Values", "ValuesName"]
 
 ValuesName = Literal["float32", "float16", "bfloat16", "row"]
-Buffer = "NDArray[np.uint8]"
 
 VALUE_KEY = b"engramsql.values"
 """Metadata of a field of vectors: what its values are. Arrow has no bfloat16, so those are uint16 bit patterns."""
@@ -59,7 +58,7 @@ class Values:
         return self.rows * (self.table.row_bytes if self.name == "row" else self.table.dim or 0)
 
     @property
-    def bytes(self) -> int:
+    def vector_bytes(self) -> int:
         """Bytes of one vector."""
         return self.width * _ITEM[self.name]
 
@@ -79,7 +78,9 @@ class Values:
     def _item(self) -> pa.DataType:
         return {"float32": pa.float32(), "float16": pa.float16(), "bfloat16": pa.uint16()}[self.name]
 
-    def read(self, ids: NDArray[np.int64], memory: NDArray[np.uint8], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    def read(
+        self, ids: NDArray[np.int64], memory: NDArray[np.uint8], valid: NDArray[np.bool_] | None = None
+    ) -> pa.Array:
         """The vectors of row ids, in ``memory``.
 
         Args:
@@ -93,16 +94,16 @@ class Values:
             ArgumentError: If a value is no float16 and may not be rounded, or is beyond its range.
         """
         count = len(ids)
-        out = memory[: count * self.bytes]
+        out = memory[: count * self.vector_bytes]
         if valid is None or valid.all():
             self.fill(ids, out)
             return self.array(out, count, None)
         kept = np.flatnonzero(valid)
-        some = np.empty(len(kept) * self.bytes, np.uint8)
+        some = np.empty(len(kept) * self.vector_bytes, np.uint8)
         self.fill(ids[kept], some)
         # The slots of NULLs are there too: without them every later vector would move up.
         out[:] = 0
-        out.reshape(count, self.bytes)[kept] = some.reshape(len(kept), self.bytes)
+        out.reshape(count, self.vector_bytes)[kept] = some.reshape(len(kept), self.vector_bytes)
         return self.array(out, count, valid)
 
     def fill(self, ids: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
@@ -126,7 +127,7 @@ class Values:
     def array(self, out: NDArray[np.uint8], count: int, valid: NDArray[np.bool_] | None) -> pa.Array:
         """``count`` vectors that lie in ``out``, without a copy."""
         nulls = 0 if valid is None else int(count - valid.sum())
-        bits = None if not nulls else pa.py_buffer(np.packbits(valid, bitorder="little"))
+        bits = None if valid is None or not nulls else pa.py_buffer(np.packbits(valid, bitorder="little"))
         body = pa.py_buffer(out)
         if self.name == "row":
             return pa.Array.from_buffers(self.type, count, [bits, body], null_count=nulls)
@@ -148,7 +149,8 @@ class Values:
             return None
         bits = halves.view(np.uint16).astype(np.uint32)
         # Little endian: the first byte is the low one, and so is its half.
-        return (bits[None, :] | (bits[:, None] << 16)).reshape(-1)
+        pairs: NDArray[np.uint32] = (bits[None, :] | (bits[:, None] << np.uint32(16))).reshape(-1)
+        return pairs
 
     def _halves(self, ids: NDArray[np.int64], out: NDArray[np.float16]) -> None:
         """float16 of rows, some at a time."""

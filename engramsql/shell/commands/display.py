@@ -53,7 +53,8 @@ def _max_width(session: Session, words: list[str]) -> None:
     "[on|off|N]",
     summary="whether a box cuts vectors and bytes short, or to how many values",
     argument="setting",
-    details="Only on a terminal: files and pipes get every value.",
+    details="Only on a terminal: files and pipes get every value. Fewer than N are shown where the box "
+    "would be too wide.",
 )
 def _vector(session: Session, words: list[str]) -> None:
     _set_or_say(session, "vector", words)

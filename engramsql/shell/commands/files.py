@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
 from engramsql.shell import statements
 from engramsql.shell.commands.registry import command
 
 if TYPE_CHECKING:
-    from engramsql.shell.session import Session
+    from engramsql.shell.session import Destination, Session
 
 __all__: list[str] = []
 
@@ -104,7 +104,7 @@ def _read(session: Session, words: list[str]) -> None:
 def _export(session: Session, words: list[str]) -> None:
     from engramsql.export.files.command import command as export
 
-    def work(sink: IO[bytes]) -> None:
-        sink.write(f"{export(session.database, words)}\n".encode())
+    def work(to: Destination) -> None:
+        to.file.write(f"{export(session.database, words)}\n".encode())
 
     session.work(work)

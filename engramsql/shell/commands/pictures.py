@@ -24,4 +24,4 @@ __all__: list[str] = []
 def _plot(session: Session, words: list[str]) -> None:
     from engramsql import plot
 
-    session.work(lambda sink: plot.command(session.database, words, sink))
+    session.work(lambda to: plot.command(session.database, words, to.file, to.style))
