@@ -400,6 +400,6 @@ def test_of_many_parameters_the_first_are_shown():
 
 
 def test_letters_anywhere_fit_only_where_nothing_better_does():
-    assert offered("SELECT emd| FROM ple") == ["embedding"]
+    assert offered("SELECT emd| FROM ple") == ["embedding", "engram_decode("]
     assert offered("SELECT ed| FROM ple") == ["engram_decode("]
     assert offered("SELECT em| FROM ple") == ["embedding"]
