@@ -69,18 +69,26 @@ SNAPSHOT = Snapshot(
 
 
 class Command:
-    def __init__(self, name: str, argument: str, *aliases: str) -> None:
+    def __init__(self, name: str, argument: str, *aliases: str, usage: str = "") -> None:
         self.name = name
+        self.usage = usage
         self.argument = argument
         self.aliases = aliases
         self.summary = f"what {name} does"
 
 
 COMMANDS = [
-    Command(".read", "file"), Command(".tables", "", "\\dt"), Command(".schema", "table", "\\d"), Command(".mode",
-    "mode"),
-    Command(".help", "command", ".h"), Command(".plan", "sql"), Command(".set", "setting"), Command(".edit", "text"),
-]  # fmt: skip
+    Command(".read", "file"),
+    Command(".tables", "", "\\dt"),
+    Command(".schema", "table", "\\d"),
+    Command(".mode", "mode"),
+    Command(".help", "command", ".h"),
+    Command(".plan", "sql"),
+    Command(".timer", "setting", usage="[on|off]"),
+    Command(".edit", "text"),
+    Command(".config", "text", usage="[write]"),
+    Command(".export", "table", usage="TABLE FILE ... | --sql QUERY --output FILE"),
+]
 
 
 def offered(marked: str, **options: bool) -> list[str]:
@@ -322,7 +330,12 @@ def test_names_that_no_terminal_shows_are_left_out(tmp_path: Path):
         (".schema 'my|", ["my corpus'"]),
         (".help mo|", ["mode"]),
         (".help .mo|", [".mode"]),
-        (".set th|", ["threads"]),
+        (".timer o|", ["on", "off"]),
+        (".timer |", ["on", "off"]),
+        (".config |", ["write"]),
+        (".export n|", ["norms"]),
+        (".export ple tests/test_completion_can|", ["tests/test_completion_candidates.py"]),
+        (".help engram_f|", ["engram_fetch"]),
         (".mode cs|", ["csv"]),
         (".mode csv x|", []),
         (".tables |", []),
@@ -332,7 +345,10 @@ def test_names_that_no_terminal_shows_are_left_out(tmp_path: Path):
         (".plan FROM pl|", ["ple"]),
     ],
 )
-def test_dot_commands_and_their_arguments_are_offered(marked: str, expected: list[str]):
+def test_dot_commands_and_their_arguments_are_offered(
+    marked: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(Path(__file__).parent.parent)
     assert sorted(offered(marked)) == sorted(expected)
 
 
@@ -400,6 +416,6 @@ def test_of_many_parameters_the_first_are_shown():
 
 
 def test_letters_anywhere_fit_only_where_nothing_better_does():
-    assert offered("SELECT emd| FROM ple") == ["embedding", "engram_decode("]
-    assert offered("SELECT ed| FROM ple") == ["engram_decode("]
-    assert offered("SELECT em| FROM ple") == ["embedding"]
+    assert offered("SELECT edg| FROM ple") == ["embedding"]
+    assert offered("SELECT dec| FROM ple") == ["engram_decode("]
+    assert offered("SELECT em| FROM ple") == ["embedding"]  # and not engram_decode
