@@ -281,7 +281,16 @@ def test_typing_opens_no_menu_before_a_name_has_begun(marked: str):
 
 
 @pytest.mark.parametrize(
-    "marked", ["FROM |", "SELECT t.| FROM ple t", "FROM engram_fetch('|", ".mode |", "SELECT e|", "CALL |"]
+    "marked",
+    [
+        "FROM |",
+        "SELECT t.| FROM ple t",
+        "FROM engram_fetch('|",
+        "SELECT engram_row_stats('ple', 7).|",
+        ".mode |",
+        "SELECT e|",
+        "CALL |",
+    ],
 )
 def test_typing_opens_the_menu_where_a_name_must_come(marked: str):
     assert offered(marked, typing=True)
