@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -362,9 +363,13 @@ def test_dot_commands_and_their_arguments_are_offered(
 
 
 def test_files_of_dot_commands_are_quoted_where_they_must_be(tmp_path: Path):
-    (tmp_path / "a b.sql").touch()
-    (tmp_path / "ab.sql").touch()
-    assert offered(f".read {tmp_path}/a|") == [f"'{tmp_path}/a b.sql'", f"{tmp_path}/ab.sql"]
+    for name in ("a b.sql", "ab.sql", "a'c\"d.sql"):
+        (tmp_path / name).touch()
+    for opening in ("", "'", '"'):
+        found = offered(f".read {opening}{tmp_path}/a|")
+        words = [shlex.split(opening + text) for text in found]
+        assert sorted(words) == [[f"{tmp_path}/a b.sql"], [f"{tmp_path}/a'c\"d.sql"], [f"{tmp_path}/ab.sql"]]
+    assert offered(f".read {tmp_path}/ab|") == [f"{tmp_path}/ab.sql"]
     assert offered(f".read '{tmp_path}/a |") == [f"{tmp_path}/a b.sql'"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
@@ -121,7 +122,9 @@ def _files(wanted: Wanted) -> Iterator[Candidate]:
 
 
 def _quoted(text: str, wanted: Wanted) -> str:
-    """The text as one word of a command."""
-    if wanted.quote or not any(letter.isspace() or letter in "'\"\\" for letter in text):
-        return text
-    return '"' + text.replace('"', '""') + '"' if "'" in text else f"'{text}'"
+    """The text as one word of a command, by the rules of a POSIX shell, as the commands take their words."""
+    if wanted.quote == '"':
+        return text.replace("\\", "\\\\").replace('"', '\\"')
+    if wanted.quote:
+        return text.replace("'", "'\"'\"'")
+    return shlex.quote(text) if any(letter.isspace() or letter in "'\"\\" for letter in text) else text
