@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -69,18 +70,26 @@ SNAPSHOT = Snapshot(
 
 
 class Command:
-    def __init__(self, name: str, argument: str, *aliases: str) -> None:
+    def __init__(self, name: str, argument: str, *aliases: str, usage: str = "") -> None:
         self.name = name
+        self.usage = usage
         self.argument = argument
         self.aliases = aliases
         self.summary = f"what {name} does"
 
 
 COMMANDS = [
-    Command(".read", "file"), Command(".tables", "", "\\dt"), Command(".schema", "table", "\\d"), Command(".mode",
-    "mode"),
-    Command(".help", "command", ".h"), Command(".plan", "sql"), Command(".set", "setting"), Command(".edit", "text"),
-]  # fmt: skip
+    Command(".read", "file"),
+    Command(".tables", "", "\\dt"),
+    Command(".schema", "table", "\\d"),
+    Command(".mode", "mode"),
+    Command(".help", "command", ".h"),
+    Command(".plan", "sql"),
+    Command(".timer", "setting", usage="[on|off]"),
+    Command(".edit", "text"),
+    Command(".config", "text", usage="[write]"),
+    Command(".export", "table", usage="TABLE FILE ... | --sql QUERY --output FILE"),
+]
 
 
 def offered(marked: str, **options: bool) -> list[str]:
@@ -273,7 +282,16 @@ def test_typing_opens_no_menu_before_a_name_has_begun(marked: str):
 
 
 @pytest.mark.parametrize(
-    "marked", ["FROM |", "SELECT t.| FROM ple t", "FROM engram_fetch('|", ".mode |", "SELECT e|", "CALL |"]
+    "marked",
+    [
+        "FROM |",
+        "SELECT t.| FROM ple t",
+        "FROM engram_fetch('|",
+        "SELECT engram_row_stats('ple', 7).|",
+        ".mode |",
+        "SELECT e|",
+        "CALL |",
+    ],
 )
 def test_typing_opens_the_menu_where_a_name_must_come(marked: str):
     assert offered(marked, typing=True)
@@ -322,7 +340,12 @@ def test_names_that_no_terminal_shows_are_left_out(tmp_path: Path):
         (".schema 'my|", ["my corpus'"]),
         (".help mo|", ["mode"]),
         (".help .mo|", [".mode"]),
-        (".set th|", ["threads"]),
+        (".timer o|", ["on", "off"]),
+        (".timer |", ["on", "off"]),
+        (".config |", ["write"]),
+        (".export n|", ["norms"]),
+        (".export ple tests/test_completion_can|", ["tests/test_completion_candidates.py"]),
+        (".help engram_f|", ["engram_fetch"]),
         (".mode cs|", ["csv"]),
         (".mode csv x|", []),
         (".tables |", []),
@@ -332,14 +355,21 @@ def test_names_that_no_terminal_shows_are_left_out(tmp_path: Path):
         (".plan FROM pl|", ["ple"]),
     ],
 )
-def test_dot_commands_and_their_arguments_are_offered(marked: str, expected: list[str]):
+def test_dot_commands_and_their_arguments_are_offered(
+    marked: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(Path(__file__).parent.parent)
     assert sorted(offered(marked)) == sorted(expected)
 
 
 def test_files_of_dot_commands_are_quoted_where_they_must_be(tmp_path: Path):
-    (tmp_path / "a b.sql").touch()
-    (tmp_path / "ab.sql").touch()
-    assert offered(f".read {tmp_path}/a|") == [f"'{tmp_path}/a b.sql'", f"{tmp_path}/ab.sql"]
+    for name in ("a b.sql", "ab.sql", "a'c\"d.sql"):
+        (tmp_path / name).touch()
+    for opening in ("", "'", '"'):
+        found = offered(f".read {opening}{tmp_path}/a|")
+        words = [shlex.split(opening + text) for text in found]
+        assert sorted(words) == [[f"{tmp_path}/a b.sql"], [f"{tmp_path}/a'c\"d.sql"], [f"{tmp_path}/ab.sql"]]
+    assert offered(f".read {tmp_path}/ab|") == [f"{tmp_path}/ab.sql"]
     assert offered(f".read '{tmp_path}/a |") == [f"{tmp_path}/a b.sql'"]
 
 
@@ -397,3 +427,9 @@ def test_of_many_parameters_the_first_are_shown():
     assert signature.text == "read(p0 ANY, p1 ANY, p2 ANY, p3 ANY, p4 ANY, ...)"
     assert str(hint(signature, "", 40)) == signature.text
     assert str(hint(signature, "", 1)) == "read(p0 ANY, *p1 ANY*, p2 ANY, p3 ANY, p4 ANY, ...)"
+
+
+def test_letters_anywhere_fit_only_where_nothing_better_does():
+    assert offered("SELECT edg| FROM ple") == ["embedding"]
+    assert offered("SELECT dec| FROM ple") == ["engram_decode("]
+    assert offered("SELECT em| FROM ple") == ["embedding"]  # and not engram_decode

@@ -134,6 +134,8 @@ def test_temporary_tables_and_use_are_seen_after_the_statement(database: engrams
     database.execute("CREATE TEMP TABLE mine (a INTEGER)")
     assert "mine" not in relations(fresh(catalog))
     assert relations(fresh(catalog, "CREATE TEMP TABLE mine (a INTEGER)"))["mine"] == "temporary table"
+    database.execute("CREATE TEMP VIEW seen AS SELECT 1 AS a")
+    assert relations(fresh(catalog, ".read made.sql"))["seen"] == "temporary view"
     database.execute("CREATE SCHEMA lab")
     database.execute("USE lab")
     assert fresh(catalog, "USE lab").schema == "lab"

@@ -120,6 +120,9 @@ def candidates(wanted: Wanted, snapshot: Snapshot) -> list[Candidate]:
             continue
         ranked.append((fits, offer.rank, place, offer.candidate))
     ranked.sort(key=lambda entry: entry[:3])
+    if ranked and ranked[0][0] < Match.LETTERS:
+        # Letters that stand anywhere are for those who remember no more.
+        ranked = [entry for entry in ranked if entry[0] < Match.LETTERS]
     found: dict[str, Candidate] = {}
     for *_, candidate in ranked:
         found.setdefault(candidate.text, candidate)

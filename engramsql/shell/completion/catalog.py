@@ -131,8 +131,8 @@ _SETTINGS = "SELECT name, value, input_type, description FROM duckdb_settings()"
 _TYPES = "SELECT DISTINCT upper(type_name) FROM duckdb_types() WHERE NOT contains(type_name, ' ') ORDER BY ALL"
 _KEYWORDS = "SELECT upper(keyword_name), keyword_category FROM duckdb_keywords()"
 _PLACE = "SELECT current_database(), current_schema()"
-# A statement after which the session's part is looked at again.
-_SESSION_WORDS = re.compile(r"\b(?:temp|temporary|use|search_path|schema)\b", re.IGNORECASE)
+# A statement or dot command, which may run a file, after which the session's part is looked at again.
+_SESSION_WORDS = re.compile(r"\b(?:temp|temporary|use|search_path|schema)\b|\A\s*\.", re.IGNORECASE)
 
 
 def take(cursor: duckdb.DuckDBPyConnection, session: _Session = _Session()) -> Snapshot:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from engramsql.export import FORMATS
-from engramsql.shell.completion.candidates import Candidate, match
+from engramsql.shell.completion.candidates import Candidate, Match, match
 from engramsql.shell.completion.files import matching
 from engramsql.shell.completion.want import Want, Wanted
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Command", "command_candidates", "find"]
 
+_WORD = re.compile(r"\b[a-z]+\b")
+
 
 class Command(Protocol):
     """What completion needs to know of a dot command."""
@@ -22,6 +26,10 @@ class Command(Protocol):
     @property
     def name(self) -> str:
         """Its name, with or without the dot."""
+
+    @property
+    def usage(self) -> str:
+        """Its arguments as help writes them: words in lower case stand for themselves."""
 
     @property
     def aliases(self) -> Iterable[str]:
@@ -46,16 +54,21 @@ def find(name: str, commands: Iterable[Command]) -> Command | None:
 
 def command_candidates(wanted: Wanted, snapshot: Snapshot, commands: Iterable[Command]) -> list[Candidate]:
     """Names of commands, or what fits as argument of one; the best first."""
+    command: Command | None = None
+    offered: Iterable[Candidate]
     if wanted.kinds == (Want.COMMAND,):
-        offered: Iterable[Candidate] = _names(wanted, commands)
+        offered = _names(wanted, commands)
     else:
         command = find(wanted.subject, commands)
-        offered = _arguments(wanted, command.argument if command is not None else "", snapshot, commands)
-    dots = ".\\" if wanted.kinds == (Want.COMMAND,) else ""
+        offered = _arguments(wanted, command, snapshot, commands) if command is not None else ()
+    named = wanted.kinds == (Want.COMMAND,) or (command is not None and command.argument == "command")
+    dots = ".\\" if named else ""
     word = wanted.word.lstrip(dots)
     found = [(match(word, candidate.label.lstrip(dots)), candidate) for candidate in offered]
-    ranked = sorted(((fits, candidate) for fits, candidate in found if fits is not None), key=lambda entry: entry[0])
-    result = [candidate for _, candidate in ranked]
+    # Sorted as they are listed, and letters anywhere only where nothing better fits.
+    result = [candidate for fits, candidate in found if fits == Match.PREFIX]
+    result += [candidate for fits, candidate in found if fits == Match.WORD]
+    result = result or [candidate for fits, candidate in found if fits == Match.LETTERS]
     return [] if [candidate.text for candidate in result] == [wanted.word] else result
 
 
@@ -74,11 +87,14 @@ def _dotted(name: str) -> str:
     return name if name.startswith((".", "\\")) else f".{name}"
 
 
-def _arguments(wanted: Wanted, argument: str, snapshot: Snapshot, commands: Iterable[Command]) -> Iterator[Candidate]:
-    if argument == "file":
+def _arguments(
+    wanted: Wanted, command: Command, snapshot: Snapshot, commands: Iterable[Command]
+) -> Iterator[Candidate]:
+    argument = command.argument
+    if argument == "file" or (wanted.argument > 0 and "FILE" in command.usage):
         yield from _files(wanted)
     if wanted.argument > 0:
-        return  # one name is all that the others take
+        return  # what the others take is one word
     if argument == "table":
         for relation in snapshot.relations:
             yield Candidate(_quoted(relation.name, wanted), relation.name, relation.kind, bool(wanted.quote))
@@ -86,12 +102,15 @@ def _arguments(wanted: Wanted, argument: str, snapshot: Snapshot, commands: Iter
             yield Candidate(_quoted(view, wanted), view, f"materialised view, {told}", bool(wanted.quote))
     elif argument == "mode":
         yield from (Candidate(name, name, "mode") for name in FORMATS)
-    elif argument == "setting":
-        yield from (Candidate(setting.name, setting.name, setting.value) for setting in snapshot.settings)
+    elif argument in ("setting", "text"):
+        yield from (Candidate(word, word) for word in _WORD.findall(command.usage))
     elif argument == "command":
-        for command in sorted(commands, key=lambda command: command.name):
-            name = _dotted(command.name)
-            yield Candidate(name if wanted.word.startswith(".") else name[1:], name, command.summary)
+        for other in sorted(commands, key=lambda command: command.name):
+            name = _dotted(other.name)
+            yield Candidate(name if wanted.word.startswith(".") else name[1:], name, other.summary)
+        for function in snapshot.functions.values():
+            if function.ours:
+                yield Candidate(function.name, function.name, "function")
 
 
 def _files(wanted: Wanted) -> Iterator[Candidate]:
@@ -103,7 +122,9 @@ def _files(wanted: Wanted) -> Iterator[Candidate]:
 
 
 def _quoted(text: str, wanted: Wanted) -> str:
-    """The text as one word of a command."""
-    if wanted.quote or not any(letter.isspace() or letter in "'\"\\" for letter in text):
-        return text
-    return '"' + text.replace('"', '""') + '"' if "'" in text else f"'{text}'"
+    """The text as one word of a command, by the rules of a POSIX shell, as the commands take their words."""
+    if wanted.quote == '"':
+        return text.replace("\\", "\\\\").replace('"', '\\"')
+    if wanted.quote:
+        return text.replace("'", "'\"'\"'")
+    return shlex.quote(text) if any(letter.isspace() or letter in "'\"\\" for letter in text) else text

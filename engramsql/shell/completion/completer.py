@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["SqlCompleter", "completions"]
 
 # What is offered before a letter was typed.
-_INVITING = frozenset({Want.RELATION, Want.STRING, Want.FILE, Want.CALLED, Want.SETTING_VALUE, Want.VALUE})
+_INVITING = frozenset({Want.RELATION, Want.FIELD, Want.STRING, Want.FILE, Want.CALLED, Want.SETTING_VALUE, Want.VALUE})
 _META_WIDTH = 60
 
 
