@@ -10,6 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 import engramsql
 from engramsql.export import write
 
@@ -28,17 +31,22 @@ _BLOCK = re.compile(
 
 
 @contextmanager
-def example_database() -> Iterator[engramsql.Database]:
+def example_database(*, tuned: bool = True) -> Iterator[engramsql.Database]:
     """The database that examples are run on, in a new directory that is the working directory meanwhile.
 
     ``ple`` and ``engram_l1``, ``engram_l3`` are golden checkpoints, which also lie under ``models``; ``corpus`` is a
     view of ``ple``, ``docs`` a table of token lists.
+
+    Args:
+        tuned: Whether there is also ``tuned``, the rows of ``ple`` after a training that changed some of them.
     """
     before = os.getcwd()
     with TemporaryDirectory() as directory:
         os.chdir(directory)
         try:
             with _prepared() as database:
+                if tuned:
+                    _tune(database)
                 yield database
         finally:
             os.chdir(before)
@@ -57,6 +65,18 @@ def _prepared() -> Iterator[engramsql.Database]:
         database.execute("CREATE TABLE docs (name TEXT, tokens BIGINT[])")
         database.execute("INSERT INTO docs VALUES ('a', [17, 4, 256]), ('b', [4, 256, 17, 4])")
         yield database
+
+
+def _tune(database: engramsql.Database) -> None:
+    table = database.table("ple")
+    rows = table.fetch(np.arange(table.rows))
+    # The sign bits of the first values of some rows; other rows have died.
+    rows[3::100, :8] ^= 0x80
+    rows[5::100] = 0
+    changed = pa.table({"row": pa.array([row.tobytes() for row in rows], pa.binary())})
+    assert changed.num_rows == table.rows
+    database.execute(f"COPY changed TO 'models/tuned' (FORMAT engram, VALUE_FORMAT fp8_e4m3, SCALE {table.scale!r})")
+    database.register("tuned", "models/tuned")
 
 
 def output(database: engramsql.Database, sql: str) -> str:

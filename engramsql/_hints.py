@@ -1,4 +1,9 @@
-"""What to write instead, where DuckDB's own message does not say it."""
+"""What to write instead, where DuckDB's own message does not say it.
+
+A question about a table or a corpus is a macro, and what DuckDB says of a wrong argument is about what the macro is
+made of. Such messages are written anew, in the words of the statement. DuckDB's wording is that of 1.5 to 2.0; a
+message that no longer matches is passed on as it is.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +19,72 @@ _CONSTANT = (
     "variables; for several tables write a query of each and UNION ALL. Lists of engram_fetch and engram_embeddings "
     "may come from columns and subqueries"
 )
-# DuckDB's wording, up to 2.0; a message that no longer matches is passed on as it is.
 _PUZZLES = ("Table function cannot contain subqueries", "does not support lateral join column parameters")
+
+_CALLS = re.compile(r"\b(engram_\w+)\s*\(", re.IGNORECASE)
+#: The questions whose second argument is a corpus.
+_OF_A_CORPUS = {
+    "engram_collisions", "engram_coverage", "engram_head_load", "engram_hot_rows", "engram_reuse", "engram_row_ngrams",
+}  # fmt: skip
+_CORPUS = "a table or view with a column tokens (in each row a list of token ids)"
+
+_QUERY_TABLE = re.compile(r"argument types 'query_table\((.+?)\)'")
+_COLUMN = re.compile(r'"_c" does not have a column named "tokens"')
+_MISSING = re.compile(r"Table with name (.+) does not exist!")
+_UNKNOWN = re.compile(r"Table Function with name (engram_\w+) does not exist!\s+Did you mean \"memory\.")
+_INSIDE = re.compile(r"argument types '(?:_engram_\w+|engram_heads)\(")
+_BARE = re.compile(r'Referenced column "(\w+)" not found in FROM clause')
+_LENGTH = re.compile(r"argument types 'len\((\w+)")
 
 
 def hinted(query: object, error: Exception) -> Exception:
-    """The error itself, or one of its class whose text also says what our table functions take, and what to write."""
+    """The error itself, or one of its class that says what our functions take, and what to write."""
     text = str(error)
-    if "engram_" in str(query) and any(puzzle in text for puzzle in _PUZZLES):
+    if "engram_" not in str(query).lower():
+        return error
+    if any(puzzle in text for puzzle in _PUZZLES):
         return type(error)(f"{text.rstrip()}\n\n{_LIST if _LISTS.search(str(query)) else _CONSTANT}")
-    return error
+    message = _in_words_of(str(query), text)
+    if message is None:
+        return error
+    # "Binder Error: ", as DuckDB begins its messages.
+    kind = re.match(r"[A-Z]\w+(?: \w+)* Error: ", text)
+    return type(error)(f"{kind.group() if kind else ''}{message}")
+
+
+def _in_words_of(query: str, text: str) -> str | None:
+    """What a message about the inside of a macro means for the call; None if it is not about that."""
+    called = list(dict.fromkeys(name.lower() for name in _CALLS.findall(query)))
+    of_a_corpus = [name for name in called if name in _OF_A_CORPUS]
+    corpus = of_a_corpus[0] if len(of_a_corpus) == 1 else "a question about a corpus"
+    if of_a_corpus:
+        if found := _QUERY_TABLE.search(text):
+            return (
+                f"{corpus}: the corpus is named, as a text ('docs'): {_CORPUS}; got {found.group(1)}. For token ids at "
+                "hand: CREATE TEMP TABLE docs AS SELECT [17, 4, 256] AS tokens"
+            )
+        if _COLUMN.search(text):
+            return (
+                f"{corpus}: the corpus has no column tokens; it must be {_CORPUS}. If yours has another name: "
+                "CREATE VIEW docs AS SELECT ids AS tokens FROM ..."
+            )
+        if found := _LENGTH.search(text):
+            return f"{corpus}: the column tokens of the corpus holds {found.group(1)}; it must hold lists of token ids"
+        if (found := _MISSING.search(text)) and f"'{found.group(1)}'" in query:
+            return f"{corpus}: there is no table or view '{found.group(1)}'; the corpus is {_CORPUS}"
+    if found := _UNKNOWN.search(text):
+        name = found.group(1)
+        return (
+            f"{name} is not found where you are: the questions about tables and corpora are in memory.main. Write "
+            f"memory.main.{name}(...), or USE memory.main"
+        )
+    bare = _BARE.search(text)
+    if called and (
+        _INSIDE.search(text) or (bare and re.search(rf"\(\s*\"?{re.escape(bare.group(1))}\"?\s*[,)]", query))
+    ):
+        name = called[0] if len(called) == 1 else "a question about a table"
+        return (
+            f"{name}: a table is given by its name, as a text ('ple'), or by the path of a checkpoint or store; "
+            f"SELECT signature, example FROM engram_functions() WHERE name = '{called[0]}' shows a call"
+        )
+    return None

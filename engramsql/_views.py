@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from engramsql._directory import CATALOG_FILE
-from engramsql.errors import ArgumentError, EngramWarning
+from engramsql.errors import ArgumentError, CatalogError, EngramWarning
 from engramsql.planner.ids import ROW
 from engramsql.quoting import folded, identifier, literal
 from engramsql.script import split
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CatalogViews", "without_variables"]
 
+_DROP = "drop that one"
 # What of the catalog file changes when its content does: it is replaced, never written in place.
 _Version = tuple[int, int, int]
 
@@ -38,12 +39,17 @@ class CatalogViews:
         self._connection = connection
         self._session = session
         self._version: _Version | None = None
+        self._followed = 0
         # Folded name to name and SELECT: `V` replaces `v`.
         self._made: dict[str, tuple[str, str]] = {}
-        # Folded name to the statement as DuckDB keeps it.
+        # Folded name to the statement as DuckDB kept it when the view was made here.
         self._kept: dict[str, str] = {}
+        # Folded names of the catalog that something of the user's has on this connection.
+        self._hidden: set[str] = set()
         # Folded name of a table to the expression of its embedding.
         self._embeddings: dict[str, str] = {}
+        # What was there, as DuckDB keeps it, when the catalog was followed.
+        self._there: dict[str, str] = {}
         # Two threads that make one view at a time would refuse each other. Reentrant: a warning can run any code.
         self._lock = threading.RLock()
 
@@ -51,14 +57,15 @@ class CatalogViews:
         """Makes, replaces and drops views until they are what the catalog says; free if the catalog did not change."""
         with self._lock:
             version = self._catalog_version()
-            if version != self._version:
+            if version != self._version or (self._hidden and self._is_free(self._hidden)):
                 self._follow()
                 self._version = version
+                self._followed += 1
 
     @property
     def version(self) -> object:
-        """Changes when the catalog does, after :meth:`refresh`."""
-        return self._version
+        """Changes when the views that are made here may have, after :meth:`refresh`."""
+        return self._followed
 
     def made(self, name: str) -> str | None:
         """The statement that DuckDB keeps of a view made here, if it is one; None if it was not made."""
@@ -72,34 +79,61 @@ class CatalogViews:
         tables = [entry.name for entry in self._session.tables()]
         views = {entry.name: entry.sql for entry in self._session.views()}
         cursor = self._connection.cursor()
+        self._there, hidden = _texts(cursor), self._hidden
+        self._hidden = set()
         for key in self._made.keys() - {folded(name) for name in (*tables, *views)}:
-            cursor.execute(f"DROP VIEW IF EXISTS {identifier(key)}")
+            if not self._is_theirs(key):
+                cursor.execute(f"DROP VIEW IF EXISTS {identifier(key)}")
             del self._made[key]
         for name in tables:
             # A table whose files are gone has no view; the extension names the reason when the table is used.
-            reason = self._make_relation(cursor, name)
-            if reason is not None and "Existing object" in reason:
-                hidden = f"table '{name}' is hidden by another relation of that name on this connection; drop that one"
-                warnings.warn(hidden, EngramWarning, stacklevel=5)
+            self._make_relation(cursor, name)
+            if folded(name) in self._hidden - hidden:
+                self._warn(
+                    f"table '{name}' is hidden by another relation of that name on this connection; drop that one"
+                )
         for name, select in views.items():
             reason = self._make_view(cursor, name, select)
-            if reason is not None:
-                warnings.warn(f"view '{name}' was left out: {reason}", EngramWarning, stacklevel=5)
-        self._kept = {
-            folded(name): text
-            for name, text in cursor.execute(
-                "SELECT view_name, sql FROM duckdb_views() "
-                "WHERE NOT internal AND database_name = 'memory' AND schema_name = 'main'"
+            if reason is not None and folded(name) not in hidden:
+                self._warn(f"view '{name}' was left out: {reason}")
+        there = _texts(cursor)
+        for key in self._made.keys() & there.keys():
+            if not self._is_theirs(key):
+                self._kept[key] = there[key]
+        cursor.close()
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(message, EngramWarning, stacklevel=6)
+
+    def _is_theirs(self, key: str) -> bool:
+        """Whether a view of that name is there that was not made here: one of the user's, or in place of ours."""
+        return key in self._there and self._there[key] != self._kept.get(key)
+
+    def _is_free(self, names: set[str]) -> bool:
+        """Whether a name that was taken is not any more."""
+        cursor = self._connection.cursor()
+        there = _texts(cursor).keys() | {
+            folded(name)
+            for (name,) in cursor.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE database_name = 'memory' AND schema_name = 'main'"
             ).fetchall()
         }
         cursor.close()
+        return not names <= there
 
     def create(self, name: str, sql: str, *, replace: bool) -> None:
         """Makes a view and keeps it in the catalog, or does neither."""
-        select = _single_select(sql)
+        select, key = _single_select(sql), folded(name)
         with self._lock:
+            there = _texts(self._connection.cursor())
+            if key in there and key not in self._made and not replace:
+                raise CatalogError(
+                    f"a view named '{name}' is on this connection, not in the catalog; drop it first, or replace it "
+                    "(replace=True)"
+                )
             self._create(name, select, replace=replace)
-            self._made[folded(name)] = (name, select)
+            self._made[key] = (name, select)
+            self._kept[key] = _texts(self._connection.cursor())[key]
             self.refresh()
 
     def _create(self, name: str, select: str, *, replace: bool) -> None:
@@ -141,14 +175,23 @@ class CatalogViews:
             return self._make(cursor, name, select)
 
     def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, select: str) -> str | None:
-        """Makes one view; the reason if DuckDB refuses it."""
-        if self._made.get(folded(name)) == (name, select):
+        """Makes one view; the reason if DuckDB refuses it, or if the user has one of that name."""
+        key = folded(name)
+        if self._made.get(key) == (name, select):
             return None
+        if self._is_theirs(key):
+            self._made.pop(key, None)
+            self._hidden.add(key)
+            return f"another view of that name is on this connection; {_DROP}"
         try:
             cursor.execute(_create_view(name, select))
         except duckdb.Error as error:
-            return str(error).split("\n", 1)[0]
-        self._made[folded(name)] = (name, select)
+            reason = str(error).split("\n", 1)[0]
+            if "Existing object" in reason:
+                self._hidden.add(key)
+                return f"another relation of that name is on this connection; {_DROP}"
+            return reason
+        self._made[key] = (name, select)
         return None
 
     def _catalog_version(self) -> _Version:
@@ -171,6 +214,15 @@ def without_variables(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
         yield
     finally:
         cursor.execute(f"SET python_enable_replacements = {str(variables).lower()}")
+
+
+def _texts(cursor: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """The views where those of the catalog are: folded name to the statement that DuckDB keeps."""
+    rows = cursor.execute(
+        "SELECT view_name, sql FROM duckdb_views() "
+        "WHERE NOT internal AND database_name = 'memory' AND schema_name = 'main'"
+    ).fetchall()
+    return {folded(name): text for name, text in rows}
 
 
 def _create_view(name: str, select: str) -> str:

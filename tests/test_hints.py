@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import pytest
 from golden_data import GOLDEN
 from helpers import q, sql_refuses
@@ -51,3 +52,61 @@ def test_no_internal_name_is_told(ple: Any) -> None:
         with pytest.raises(Exception, match=r".") as raised:
             q(ple, sql)
         assert "_engram_" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "sql, said",
+    [
+        (
+            "FROM engram_coverage('ple', [17, 4])",
+            ["engram_coverage: the corpus is named", "got INTEGER[]", "AS tokens"],
+        ),
+        (
+            "FROM engram_coverage('ple', 'keys')",
+            ["engram_coverage: the corpus has no column tokens", "CREATE VIEW docs"],
+        ),
+        ("FROM engram_row_ngrams('ple', keys, 5)", ["engram_row_ngrams: the corpus has no column tokens"]),
+        ("FROM engram_hot_rows('ple', 'nowhere')", ["engram_hot_rows: there is no table or view 'nowhere'", "tokens"]),
+        ("FROM engram_reuse('ple', 'scalars', 2)", ["engram_reuse: the column tokens of the corpus holds INTEGER"]),
+        ("FROM engram_profile(5)", ["engram_profile: a table is given by its name", "'ple'"]),
+        ("FROM engram_verify(5)", ["engram_verify: a table is given by its name"]),
+        ("FROM engram_changed_rows(1, 2)", ["engram_changed_rows: a table is given by its name"]),
+        ("FROM engram_distance('ple', 3)", ["engram_distance: a table is given by its name"]),
+        ("FROM engram_head_primes(5)", ["engram_head_primes: a table is given by its name"]),
+        ("FROM engram_row_norms(ple)", ["engram_row_norms: a table is given by its name, as a text ('ple')"]),
+        ("FROM engram_diff('ple', 5), engram_heads('ple')", ["a question about a table: a table is given by its name"]),
+    ],
+)
+def test_a_question_answers_in_the_words_of_the_call(ple: Any, sql: str, said: list[str]) -> None:
+    ple.execute("CREATE TABLE scalars AS SELECT 5 AS tokens")
+    for run in (ple.sql, ple.execute):
+        with pytest.raises(duckdb.Error) as raised:
+            run(sql)
+        message = str(raised.value)
+        assert all(words in message for words in said), message
+        assert message.count(" Error: ") == 1
+        for inner in ("query_table", '_c"', "_engram_", "Candidate"):
+            assert inner not in message
+
+
+def test_a_question_asked_from_another_database(ple: Any) -> None:
+    ple.execute("ATTACH ':memory:' AS other; USE other")
+    with pytest.raises(duckdb.CatalogException, match=r"memory\.main\.engram_dead_rows") as raised:
+        ple.sql("FROM engram_dead_rows('ple')")
+    assert "Did you mean" not in str(raised.value)
+    # The remedy works.
+    assert ple.sql("FROM memory.main.engram_dead_rows('ple')").fetchall() == []
+    ple.execute("USE memory.main")
+    assert ple.sql("FROM engram_dead_rows('ple')").fetchall() == []
+
+
+def test_other_messages_are_left_as_they_are(ple: Any) -> None:
+    for sql, said in [
+        ("SELECT * FROM engram_coverage('ple', 'keys2') JOIN nowhere ON true", "keys2"),
+        ("SELECT nothing FROM engram_heads('ple')", 'Referenced column "nothing" not found'),
+        ("SELECT len(head) FROM engram_heads('ple')", "'len(INTEGER)'"),
+        ("FROM engram_heads('nope')", "no table named 'nope'"),
+    ]:
+        with pytest.raises(duckdb.Error) as raised:
+            ple.sql(sql)
+        assert said in str(raised.value)

@@ -434,3 +434,30 @@ def test_updates_and_deletes_run(shared: Both):
     db.execute("DELETE FROM changed WHERE i IN (SELECT rowid FROM ple WHERE rowid < 3)")
     db.execute("UPDATE changed SET i = (SELECT rowid FROM ple WHERE rowid = 5) WHERE i = 9")
     assert db.execute("SELECT count(*), max(i), min(i) FROM changed").fetchall() == [(7, 8, 3)]
+
+
+@pytest.mark.parametrize(
+    "statement, read",
+    [
+        ("SELECT rowid, head FROM {t} WHERE rowid = (SELECT 5)", 0),
+        ("SELECT rowid, row FROM {t} WHERE rowid == (SELECT max(id) FROM keys WHERE id < 1000)", 1),
+        ("SELECT row FROM {t} WHERE rowid = (SELECT id FROM keys WHERE false)", 0),
+        ("SELECT row FROM {t} WHERE rowid = (SELECT id FROM keys WHERE tag = 100)", 0),
+        ("SELECT row FROM {t} WHERE rowid = (SELECT id FROM keys WHERE tag = 103)", 0),
+        ("SELECT row FROM {t} WHERE rowid = (SELECT max(rowid) FROM {t} WHERE rowid < 10)", 1),
+        ("SELECT row FROM {t} WHERE rowid = (SELECT id FROM keys ORDER BY tag LIMIT 1 OFFSET 1) AND head = 0", 1),
+        ("SELECT k.tag, p.row FROM keys k LEFT JOIN {t} p ON p.rowid = (SELECT max(tag) FROM keys)", 1),
+        ("SELECT id FROM {v} WHERE id = (SELECT min(id) FROM keys WHERE id > 5)", 0),
+        ("SELECT row FROM {t} WHERE rowid IN (3, 5) AND rowid = (SELECT 5)", 2),
+    ],
+)
+def test_the_row_of_a_scalar_subquery(shared: Both, statement: str, read: int):
+    shared.check(statement, read=read)
+
+
+def test_a_scalar_subquery_of_several_rows_stays_an_error(shared: Both):
+    for query in ("SELECT id FROM keys", "SELECT id FROM keys WHERE id = 7", "SELECT id, tag FROM keys LIMIT 1"):
+        statement = f"SELECT row FROM {{t}} WHERE rowid = ({query})"
+        for run in (shared.expected, shared.planned):
+            with pytest.raises((duckdb.InvalidInputException, duckdb.BinderException), match="row|columns"):
+                run(statement).fetchall()

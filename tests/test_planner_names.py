@@ -125,6 +125,101 @@ def test_other_schemas_and_databases(db: engramsql.Database):
     assert db.sql(statement).fetchall() == [(5,)]
 
 
+# Statements before, and names that mean the table after them.
+ELSEWHERE = {
+    "schema in use": (("CREATE SCHEMA s", "USE s"), ("ple", "main.ple", "memory.main.ple")),
+    "schema in use with the name": (
+        ("CREATE SCHEMA s", "CREATE TABLE s.ple AS SELECT 5 AS rowid", "USE s"),
+        ("main.ple", "memory.main.ple"),
+    ),
+    "search path": (
+        ("CREATE SCHEMA s", "CREATE TABLE s.ple AS SELECT 5 AS rowid", "SET search_path = 's,main'"),
+        ("main.ple", "memory.main.ple"),
+    ),
+    "database in use": (("ATTACH ':memory:' AS o", "USE o"), ("memory.main.ple", "memory.ple")),
+    "database in use with the name": (
+        ("ATTACH ':memory:' AS o", "CREATE TABLE o.ple AS SELECT 5 AS rowid", "USE o"),
+        ("memory.main.ple", "memory.ple"),
+    ),
+    "temporary table": (("CREATE TEMP TABLE ple AS SELECT 5 AS rowid",), ("memory.main.ple", "memory.ple")),
+}
+
+
+@pytest.mark.parametrize("before, names", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_names_that_mean_the_table_wherever_one_is(db: engramsql.Database, before: tuple[str, ...], names):
+    for statement in before:
+        db.execute(statement)
+    for name in names:
+        for restriction, count in (("rowid IN (5, 6)", 2), ("rowid BETWEEN 3 AND 5", 3)):
+            statement = f"SELECT count(DISTINCT embedding) FROM {name} WHERE {restriction}"
+            for method in (db.sql, db.execute):
+                before_ = rows_read(db)
+                assert method(statement).fetchall() == [(count,)], name
+                assert rows_read(db) - before_ == count, name
+            assert is_keyed(db, statement)
+    db.execute("USE memory.main")
+    statement = "SELECT count(*) FROM ple p SEMI JOIN (VALUES (5), (6)) k(i) ON p.rowid = k.i"
+    expected = [(1,)] if "TEMP" in before[0] else [(2,)]
+    assert db.sql(statement).fetchall() == expected
+
+
+def test_what_a_view_reads_is_not_looked_up_where_one_is(db: engramsql.Database):
+    db.execute("CREATE TABLE tags AS SELECT 5 AS id, 'main' AS tag")
+    db.execute("CREATE VIEW tagged AS SELECT rowid AS r, 'ple' AS tag FROM ple UNION ALL SELECT id, tag FROM tags")
+    db.execute("CREATE SCHEMA s; CREATE TABLE s.tags AS SELECT 5 AS id, 's' AS tag")
+    statement = "SELECT tag FROM memory.main.tagged WHERE r = 5"
+    assert db.sql(statement).fetchall() == [("ple",), ("main",)]
+    assert is_keyed(db, statement)
+    db.execute("USE s")
+    for method in (db.sql, db.execute):
+        assert method(statement).fetchall() == [("ple",), ("main",)]
+
+
+def test_a_plan_is_made_again_when_a_name_means_something_else(db: engramsql.Database):
+    statement = "SELECT count(*) FROM ple WHERE rowid IN (5, 6)"
+    connection = db.connection
+    for _ in range(2):
+        for method in (db.sql, db.execute):
+            assert method(statement).fetchall() == [(2,)]
+            connection.execute("CREATE TEMP TABLE ple AS SELECT 5 AS rowid")
+            assert method(statement).fetchall() == [(1,)]
+            connection.execute("DROP TABLE temp.ple")
+            assert method(statement).fetchall() == [(2,)]
+            connection.execute("ALTER VIEW ple RENAME TO other; CREATE VIEW ple AS SELECT 5 AS rowid")
+            assert method(statement).fetchall() == [(1,)]
+            connection.execute("DROP VIEW ple; ALTER VIEW other RENAME TO ple")
+            assert method(statement).fetchall() == [(2,)]
+            cursor = connection.cursor()
+            cursor.execute("BEGIN; CREATE OR REPLACE VIEW ple AS SELECT 5 AS rowid")
+            assert method(statement).fetchall() == [(2,)]
+            cursor.execute("COMMIT")
+            assert method(statement).fetchall() == [(1,)]
+            connection.execute("CREATE OR REPLACE VIEW ple AS " + str(relation_of(db)))
+            assert method(statement).fetchall() == [(2,)]
+            assert is_keyed(db, statement)
+            connection.execute("DEALLOCATE _engram_view_ids")
+            assert method(statement).fetchall() == [(2,)]
+            assert is_keyed(db, statement)
+
+
+def relation_of(database: engramsql.Database) -> str:
+    """The SELECT of the view of the table."""
+    ((text,),) = database.connection.execute("SELECT _engram_relation('ple')").fetchall()
+    return str(text)
+
+
+def test_the_result_of_the_connection_is_not_taken(db: engramsql.Database):
+    db.sql("SELECT rowid FROM ple WHERE rowid = 5").fetchall()
+    connection = db.connection
+    connection.execute("FROM range(3)")
+    assert connection.fetchone() == (0,)
+    db.sql("SELECT rowid FROM ple WHERE rowid = 5")
+    assert connection.fetchall() == [(1,), (2,)]
+    for _ in range(2):
+        assert db.sql("SELECT rowid FROM ple WHERE rowid = 5").fetchall() == [(5,)]
+        assert connection.fetchall() == []
+
+
 def test_letters_of_names(tmp_path: Path):
     with engramsql.connect() as db:
         for name in ("Rows", "größe", 'quo"te', "A b", "数据"):

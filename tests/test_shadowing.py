@@ -329,6 +329,67 @@ def test_a_table_of_the_user_hides_one_registered_later(db: engramsql.Database) 
         assert method("SELECT count(*) FROM engram_scan('ple')").fetchall() == [(ROWS,)]
 
 
+def test_a_view_of_the_user_stays_whoever_takes_its_name(tmp_path: Path) -> None:
+    """By another process a table, and a view of the catalog: the user's are read, and it is said."""
+    path = tmp_path / "db"
+    with engramsql.connect(path) as db:
+        db.register("first", CHECKPOINT)
+        for name in ("ple", "Seen"):
+            db.execute(f"CREATE VIEW {name} AS {MINE}")
+        with engramsql.connect(path) as other:
+            other.register("PLE", CHECKPOINT)
+            other.create_view("seen", "SELECT rowid, head, 'theirs' AS note FROM first")
+        with pytest.warns(EngramWarning) as told:
+            assert db.sql("SELECT note FROM ple WHERE rowid = 5").fetchall() == [("mine",)]
+        assert [str(one.message) for one in told] == [
+            "table 'PLE' is hidden by another relation of that name on this connection; drop that one",
+            "view 'seen' was left out: another view of that name is on this connection; drop that one",
+        ]
+        for method in (db.sql, db.execute):
+            for name in ("ple", "seen"):
+                assert method(f"SELECT note FROM {name} WHERE rowid IN (5, 6)").fetchall() == [("mine",)]
+            assert method("SELECT count(*) FROM engram_scan('ple')").fetchall() == [(ROWS,)]
+        # Said once; whatever else happens in the catalog.
+        with engramsql.connect(path) as other:
+            other.register("more", CHECKPOINT)
+        assert db.sql("SELECT count(*) FROM more WHERE rowid IN (5, 6)").fetchall() == [(2,)]
+        assert db.sql("SELECT note FROM ple WHERE rowid = 5").fetchall() == [("mine",)]
+        # As it says: dropped, it makes room.
+        db.execute("DROP VIEW ple")
+        assert db.sql("SELECT head FROM ple WHERE rowid = 5").fetchall() == [(0,)]
+        assert "lookup" in db.sql("EXPLAIN SELECT head FROM ple WHERE rowid = 5").fetchall()[0][1]
+        db.execute("DROP VIEW seen")
+        assert db.sql("SELECT note FROM seen WHERE rowid = 5").fetchall() == [("theirs",)]
+        # And one that is the user's by now is not dropped with the table.
+        db.execute(f"CREATE OR REPLACE VIEW ple AS {MINE}")
+        with engramsql.connect(path) as other:
+            other.drop("ple")
+        assert db.sql("SELECT note FROM ple WHERE rowid = 5").fetchall() == [("mine",)]
+
+
+@pytest.mark.parametrize("method", ["sql", "execute"])
+def test_a_replaced_view_is_not_taken_for_the_table_when_the_catalog_changes(tmp_path: Path, method: str) -> None:
+    path, key = tmp_path / "db", "SELECT head FROM ple WHERE rowid = 5"
+    with engramsql.connect(path) as db:
+        db.register("ple", CHECKPOINT)
+        db.execute(f"CREATE OR REPLACE VIEW ple AS {MINE}")
+        assert getattr(db, method)(key).fetchall() == [(-1,)]
+        with engramsql.connect(path) as other:
+            other.register("more", CHECKPOINT)
+        assert getattr(db, method)(key).fetchall() == [(-1,)]
+        db.register("still", CHECKPOINT)
+        assert getattr(db, method)(key).fetchall() == [(-1,)]
+
+
+def test_a_view_of_the_catalog_replaces_one_of_the_user_only_if_asked(db: engramsql.Database) -> None:
+    db.execute(f"CREATE VIEW seen AS {MINE}")
+    refuses(lambda: db.create_view("Seen", "SELECT 1 AS note"), "'Seen'", "drop it first", "replace=True")
+    assert db.views() == []
+    assert db.sql("SELECT note FROM seen").fetchall() == [("mine",)]
+    db.create_view("Seen", "SELECT 1 AS note", replace=True)
+    assert db.sql("SELECT note FROM seen").fetchall() == [(1,)]
+
+
 NAMES = (
     "ple", "Mixed_Case", "select", "table", "from", "order", "rowid", "head", "row", "values", "with space", "a\"b",
     "it's", "semi;colon", "gr\u00f6\u00dfe", "\u00c4RGER", "\u8868", "\U0001f642", "e\u0301", "dash-dash -- x", "-- x",

@@ -14,16 +14,18 @@
 -- Example: SELECT head, size, lookups, ngrams, rows_used, collisions FROM engram_head_load('ple', 'docs') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_head_load("table", corpus) AS TABLE
 WITH _engram_grams AS (
-    SELECT _g.n.head AS head, _g.n.rowid AS id, _g.n.ngram AS ngram, count(*) AS lookups
-    FROM (SELECT unnest(_engram_ngrams("table", _c.tokens, NULL)) AS n FROM query_table(corpus) AS _c) AS _g
+    SELECT _g.g.head AS head, _g.g.key AS key, any_value(_g.g.rowids) AS ids, count(*) AS lookups
+    FROM (SELECT unnest(_engram_grams("table", _p.p.tokens, _p.p.history)) AS g
+        FROM (SELECT unnest(_engram_pieces("table", _c.tokens, NULL)) AS p FROM query_table(corpus) AS _c) AS _p) AS _g
     GROUP BY ALL
 ), _engram_rows AS (
-    SELECT head, id, count(*) AS ngrams, sum(lookups) AS lookups FROM _engram_grams GROUP BY ALL
+    SELECT id, count(*) AS ngrams, sum(lookups) AS lookups FROM (SELECT unnest(ids) AS id, lookups FROM _engram_grams)
+    GROUP BY id
 ), _engram_loads AS (
-    SELECT head, sum(lookups) AS lookups, sum(ngrams) AS ngrams, count(*) AS rows_used,
+    SELECT engram_head("table", id) AS head, sum(lookups) AS lookups, sum(ngrams) AS ngrams, count(*) AS rows_used,
         count(*) FILTER (ngrams > 1) AS collisions, sum(lookups) FILTER (ngrams > 1) AS collided,
         max(ngrams) AS most_ngrams
-    FROM _engram_rows GROUP BY head
+    FROM _engram_rows GROUP BY ALL
 )
 SELECT _h.head AS head, _h.ngram_order AS ngram_order, _h.size AS size,
     coalesce(_l.lookups, 0)::BIGINT AS lookups, coalesce(_l.ngrams, 0)::BIGINT AS ngrams,
@@ -43,12 +45,16 @@ ORDER BY _h.head;
 -- Example: SELECT * FROM engram_collisions('ple', 'docs') ORDER BY rowid LIMIT 3
 CREATE OR REPLACE MACRO main.engram_collisions("table", corpus) AS TABLE
 WITH _engram_grams AS (
-    SELECT _g.n.head AS head, _g.n.rowid AS id, _g.n.ngram AS ngram, count(*) AS lookups
-    FROM (SELECT unnest(_engram_ngrams("table", _c.tokens, NULL)) AS n FROM query_table(corpus) AS _c) AS _g
+    SELECT _g.g.head AS head, _g.g.key AS key, any_value(_g.g.rowids) AS ids, count(*) AS lookups
+    FROM (SELECT unnest(_engram_grams("table", _p.p.tokens, _p.p.history)) AS g
+        FROM (SELECT unnest(_engram_pieces("table", _c.tokens, NULL)) AS p FROM query_table(corpus) AS _c) AS _p) AS _g
     GROUP BY ALL
+), _engram_rows AS (
+    SELECT id, count(*) AS ngrams, sum(lookups) AS lookups, max(lookups) AS most
+    FROM (SELECT unnest(ids) AS id, lookups FROM _engram_grams) GROUP BY id HAVING count(*) > 1
 )
-SELECT id AS rowid, head, count(*) AS ngrams, sum(lookups)::BIGINT AS lookups, max(lookups) / sum(lookups) AS main_share
-FROM _engram_grams GROUP BY id, head HAVING count(*) > 1;
+SELECT id AS rowid, engram_head("table", id) AS head, ngrams, lookups::BIGINT AS lookups, most / lookups AS main_share
+FROM _engram_rows;
 
 -- engram_coverage(table, corpus) -> (tokens, lookups, rows_used, reachable_rows, coverage)
 --

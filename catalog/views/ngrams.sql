@@ -25,8 +25,11 @@ WITH _engram_wanted AS MATERIALIZED (
     SELECT _engram_row_id("table", rowid) AS wanted
 )
 SELECT _g.n.ngram AS ngram, count(*) AS lookups, count(*) / sum(count(*)) OVER () AS share
-FROM (SELECT unnest(_engram_ngrams("table", _c.tokens, NULL)) AS n FROM query_table(corpus) AS _c) AS _g,
-    _engram_wanted AS _w
-WHERE _g.n."rowid" = _w.wanted
+FROM (SELECT _p.wanted AS wanted, unnest(_engram_ngrams("table", _p.p.tokens, _p.p.history)) AS n
+    FROM (SELECT _w.wanted AS wanted, unnest(_engram_pieces("table", _c.tokens, NULL)) AS p
+        FROM query_table(corpus) AS _c, _engram_wanted AS _w) AS _p
+    -- Most pieces do not ask for the row, and their n-grams cost more than their row ids.
+    WHERE list_contains(flatten(rowids_for_seq("table", _p.p.tokens, _p.p.history)), _p.wanted)) AS _g
+WHERE _g.n."rowid" = _g.wanted
 GROUP BY _g.n.ngram
 ORDER BY lookups DESC, ngram;

@@ -22,10 +22,8 @@ FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.ro
 --
 -- Example: SELECT count(*) AS dead, count(head) AS reachable FROM engram_dead_rows('ple')
 CREATE OR REPLACE MACRO main.engram_dead_rows("table") AS TABLE
-SELECT _r.rowid AS rowid, _r.head AS head
-FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
-    FROM _engram_ids("table") AS _i) AS _r
-WHERE _r.s.dead;
+SELECT _i.rowid AS rowid, _i.head AS head
+FROM _engram_ids("table") AS _i WHERE _engram_row_kind("table", _i.rowid).dead;
 
 -- engram_constant_rows(table) -> (rowid, head, value)
 --
@@ -33,10 +31,8 @@ WHERE _r.s.dead;
 --
 -- Example: SELECT count(*) AS constant FROM engram_constant_rows('ple')
 CREATE OR REPLACE MACRO main.engram_constant_rows("table") AS TABLE
-SELECT _r.rowid AS rowid, _r.head AS head, engram_vector("table", _r.rowid)[1] AS value
-FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
-    FROM _engram_ids("table") AS _i) AS _r
-WHERE _r.s.constant;
+SELECT _i.rowid AS rowid, _i.head AS head, engram_vector("table", _i.rowid)[1] AS value
+FROM _engram_ids("table") AS _i WHERE _engram_row_kind("table", _i.rowid).constant;
 
 -- engram_nonfinite_rows(table) -> (rowid, head, nans, infs)
 --
@@ -46,8 +42,7 @@ WHERE _r.s.constant;
 CREATE OR REPLACE MACRO main.engram_nonfinite_rows("table") AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head, _r.s.nans AS nans, _r.s.infs AS infs
 FROM (SELECT _i.rowid AS rowid, _i.head AS head, engram_row_stats("table", _i.rowid) AS s
-    FROM _engram_ids("table") AS _i) AS _r
-WHERE _r.s.nans > 0 OR _r.s.infs > 0;
+    FROM _engram_ids("table") AS _i WHERE NOT _engram_row_kind("table", _i.rowid).finite) AS _r;
 
 -- engram_duplicate_rows(table) -> (first_rowid, rowid, head, copies)
 --
@@ -75,9 +70,8 @@ WHERE _h.id > _f.first_id AND engram_row("table", _h.id) = engram_row("table", _
 --
 -- Example: SELECT * FROM engram_scale_ranges('engram_l1') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_scale_ranges("table") AS TABLE
-SELECT _r.head AS head, count(*) AS rows, min(_r.s.scale_min) AS scale_min, max(_r.s.scale_max) AS scale_max,
-    max(CASE WHEN _r.s.scale_min > 0 AND isfinite(_r.s.scale_min) THEN _r.s.scale_max::DOUBLE / _r.s.scale_min END)
-        AS scale_ratio_max
-FROM (SELECT _i.head AS head, engram_row_stats("table", _i.rowid) AS s FROM _engram_ids("table") AS _i) AS _r
+SELECT _r.head AS head, count(*) AS rows, min(_r.s.min) AS scale_min, max(_r.s.max) AS scale_max,
+    max(CASE WHEN _r.s.min > 0 AND isfinite(_r.s.min) THEN _r.s.max::DOUBLE / _r.s.min END) AS scale_ratio_max
+FROM (SELECT _i.head AS head, _engram_row_scales("table", _i.rowid) AS s FROM _engram_ids("table") AS _i) AS _r
 GROUP BY _r.head
 ORDER BY _r.head NULLS LAST;

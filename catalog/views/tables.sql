@@ -10,7 +10,7 @@
 -- rows whose distance is not finite, since a NaN or an infinite value stands against another one; means and maxima leave
 -- them out, and the cosine all rows with such a value. A line with head NULL is of the rows that no head reaches.
 --
--- Example: SELECT * FROM engram_distance('engram_l1', 'engram_l1') LIMIT 3
+-- Example: SELECT * FROM engram_distance('ple', 'tuned') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_distance(a, b) AS TABLE
 SELECT _r.head AS head, count(*) AS rows, count(*) FILTER (_r.d.changed) AS changed,
     count(*) FILTER (NOT isfinite(_r.d.l2)) AS not_finite, avg(_r.d.l2) FILTER (isfinite(_r.d.l2)) AS l2_mean,
@@ -29,7 +29,7 @@ ORDER BY _r.head NULLS LAST;
 -- finite, since a NaN or an infinite value stands against another one; they are in rows and changed and in nothing else. A
 -- line with head NULL is of the rows that no head reaches. engram_changed_rows lists the rows.
 --
--- Example: SELECT head, rows, changed, relative_p50, born, died FROM engram_drift('engram_l1', 'engram_l1') LIMIT 3
+-- Example: SELECT head, rows, changed, relative_p50, born, died FROM engram_drift('ple', 'tuned') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_drift(a, b) AS TABLE
 WITH _engram_distances AS (
     SELECT _i.head AS head, _engram_row_distance(a, b, _i.rowid) AS d FROM _engram_ids(a) AS _i
@@ -57,7 +57,7 @@ ORDER BY head NULLS LAST;
 -- absolute difference of two values. Norm and distance are NaN or infinite where values make them so; relative and cosine
 -- are NULL where a norm or distance that they need is not finite.
 --
--- Example: SELECT count(*) AS changed FROM engram_changed_rows('engram_l1', 'engram_l1') WHERE relative > 0.01
+-- Example: SELECT count(*) AS changed FROM engram_changed_rows('ple', 'tuned') WHERE relative > 0.01
 CREATE OR REPLACE MACRO main.engram_changed_rows(a, b) AS TABLE
 SELECT _r.rowid AS rowid, _r.head AS head, _r.d.norm_a AS norm_a, _r.d.norm_b AS norm_b, _r.d.l2 AS l2,
     CASE WHEN isfinite(_r.d.l2) AND isfinite(_r.d.norm_a) THEN _r.d.l2 / nullif(_r.d.norm_a, 0) END AS relative,

@@ -49,12 +49,17 @@ class Explanation:
                 raise
             # As the statement itself: it runs as it is written.
             rows = connection.sql(self._text, params=params).fetchall()
-            accesses = [replace(access, by=None) for access in accesses]
+            accesses = [as_written(access) for access in accesses]
         lines = "\n".join(line(access) for access in accesses)
         if lines and "FORMAT" not in self._planned.explain.upper():
             rows.insert(0, ("engramsql", lines + "\n"))
         values = ", ".join(f"({literal(key)}, {literal(value)})" for key, value in rows)
         return f"SELECT * FROM (VALUES {values}) AS plan(explain_key, explain_value)"
+
+
+def as_written(access: Access) -> Access:
+    """The access of a statement that runs as it is written."""
+    return replace(access, relation=replace(access.relation, filter=None), by=None)
 
 
 def line(access: Access) -> str:
@@ -65,9 +70,10 @@ def line(access: Access) -> str:
         return f"{relation.name}: all rows ({relation.rows} x {width} bytes)"
     if isinstance(by, Scalar):
         return f"{relation.name}: the row of {by.text.replace(chr(34), '')} by lookup, one for each"
+    passing = f", those that pass {' '.join(relation.filter.written.split())}" if relation.filter is not None else ""
     if isinstance(by, str):
-        return f"{relation.name}: row ids of the subquery by lookup, as many as it returns"
-    return f"{relation.name}: {_set(by, relation.rows, width)}"
+        return f"{relation.name}: row ids of the subquery by lookup, as many as it returns{passing}"
+    return f"{relation.name}: {_set(by, relation.rows, width)}{passing}"
 
 
 def _set(by: Constraint, rows: int, width: int) -> str:

@@ -36,11 +36,6 @@ class Gate:
             return bool(self._many.search(lowered))
         return any(name in lowered for name in self._names)
 
-    def found(self, text: str) -> set[str]:
-        """The names that the text has, folded."""
-        lowered = text.lower()
-        return {name for word, name in self._names.items() if word in lowered}
-
     def opens(self, text: str) -> bool:
         """Whether the text mentions a table and something that restricts it; never False where planning could gain."""
         return self.mentions(text) and bool(_RESTRICTS.search(text.lower())) and self.mentions(_TEXTS.sub("", text))

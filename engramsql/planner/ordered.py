@@ -24,7 +24,8 @@ def first_rows(
     order, limit, offset = (argument(select, key) for key in ("order", "limit", "offset"))
     if order is None or limit is None or len(block.items) != 1 or not is_single_pass(block, catalog):
         return None
-    ascending = _direction(block, order)
+    # An order without a direction is the one that was set.
+    ascending = _direction(block, order) if catalog.is_ascending() else None
     count = _count(limit)
     skipped = 0 if offset is None else _count(offset)
     if ascending is None or count is None or skipped is None:

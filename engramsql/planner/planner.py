@@ -6,7 +6,7 @@ import re
 import threading
 import warnings
 from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -16,23 +16,30 @@ from engramsql.errors import EngramWarning
 from engramsql.planner.gate import Gate, declares
 from engramsql.planner.ids import Relation
 from engramsql.planner.literals import fold, unfold
-from engramsql.planner.names import Catalog, View
-from engramsql.quoting import folded, identifier, literal
+from engramsql.planner.meaning import Meaning
+from engramsql.planner.names import Catalog
+from engramsql.quoting import folded, identifier
 
 if TYPE_CHECKING:
     from engramsql._views import CatalogViews
     from engramsql.engine import Session
     from engramsql.planner.explain import Explanation
+    from engramsql.planner.meaning import NamedView
     from engramsql.planner.statements import Planned
 
 __all__ = ["Planner"]
 
-#: Folded names of temporary relations, and names and statements of views.
-_State = tuple[frozenset[str], tuple[tuple[str, str], ...]]
-
 _PLANS = 256
 # Longer statements are not worth the parser's time, whatever they gain.
 _LONGEST = 50_000
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A plan, or that there is none, and what was asked for it: questions and whether they were bound."""
+
+    planned: Planned | None
+    asked: dict[str, bool]
 
 
 class Planner:
@@ -48,11 +55,13 @@ class Planner:
         self._version: object = None
         self._stale = True
         self._gate = Gate(())
-        self._question = ""
+        self._meaning = Meaning(connection)
+        # The views that the gate was made for.
+        self._seen: tuple[NamedView, ...] | None = None
         self._relations: dict[str, Relation] = {}
         self._steady: set[str] | None = None
         self._warned = False
-        self._plans: OrderedDict[tuple[object, ...], Planned | None] = OrderedDict()
+        self._plans: OrderedDict[tuple[object, ...], _Known] = OrderedDict()
         self._lock = threading.RLock()
 
     def plan(self, text: object, *, at_once: bool = False) -> str | Explanation | None:
@@ -80,33 +89,31 @@ class Planner:
         if not isinstance(text, str):
             return None
         with self._lock:
-            self._refresh()
-            short, lists = fold(text)
-            if declares(short):
-                self._stale = True
-            if len(short) > _LONGEST or not self._gate.opens(short):
-                return None
             try:
-                return self._planned(short, lists, at_once)
+                views = self._refresh(at_once)
+                short, lists = fold(text)
+                if declares(short):
+                    self._stale = True
+                if len(short) > _LONGEST or not self._gate.opens(short):
+                    return None
+                return self._planned(short, lists, self._asked(at_once) if views is None else views)
             except (duckdb.InterruptException, duckdb.FatalException):
                 raise
             except duckdb.Error:
                 return None
 
-    def _planned(self, text: str, lists: list[str], at_once: bool) -> Planned | None:
-        state = self._state(text, at_once)
-        if state is None:
-            return None
-        key = (text, self._version, state)
-        if key in self._plans:
+    def _planned(self, text: str, lists: list[str], views: tuple[NamedView, ...]) -> Planned | None:
+        key = (text, self._version, views)
+        known = self._plans.get(key)
+        if known is not None and all(self._meaning.binds(question) == was for question, was in known.asked.items()):
             self._plans.move_to_end(key)
-            planned = self._plans[key]
+            planned = known.planned
         else:
-            catalog = self._catalog(state)
+            catalog = self._catalog(views)
             planned = self._made(text, lists, catalog)
-            # What was asked of DuckDB's tables may be otherwise the next time.
-            if not catalog.asked:
-                self._plans[key] = planned
+            # What is looked up in DuckDB's tables may be otherwise the next time.
+            if not catalog.looked_up:
+                self._plans[key] = _Known(planned, catalog.asked)
                 if len(self._plans) > _PLANS:
                     self._plans.popitem(last=False)
         if planned is None or not lists:
@@ -157,88 +164,49 @@ class Planner:
 
     # What names mean
 
-    def _refresh(self) -> None:
+    def _refresh(self, at_once: bool) -> tuple[NamedView, ...] | None:
+        """Follows the catalog and, if names may mean something else, the connection; the views, if they were asked."""
         if self._version == self._views.version and not self._stale:
-            return
+            return None
         if self._version != self._views.version:
             self._relations = {
                 folded(entry.name): Relation(entry.name, entry.rows, entry.row_bytes, self._views.embedding(entry.name))
                 for entry in self._session.tables()
                 if self._views.made(entry.name) is not None
             }
-        self._version = self._views.version
-        names = set(self._relations)
-        if not names:
+            self._version, self._seen = self._views.version, None
+        if not self._relations:
             self._gate, self._stale = Gate(()), False
-            return
-        try:
-            rows = self._connection.sql(
-                "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal ORDER BY view_oid"
-            ).fetchall()
-        except duckdb.Error:
-            return
-        views = {name: sql for name, sql in rows if folded(name) not in self._relations}
-        # Only views that lead to a table, perhaps through others.
-        reached: set[str] = set(names)
-        while True:
-            inner = Gate(reached)
-            more = {folded(name) for name, sql in views.items() if inner.mentions(sql)} - reached
-            if not more:
-                break
-            reached |= more
-        self._gate = Gate(reached)
-        known = ", ".join(literal(name) for name in sorted(reached))
-        self._question = (
-            "SELECT current_setting('search_path'), current_setting('default_order'), database_name, schema_name, "
-            "view_name, sql FROM duckdb_views() "
-            f"WHERE lower(view_name) IN ({known or 'NULL'})"
-        )
+            return None
+        views = self._asked(at_once)
         self._stale = False
+        return views
 
-    def _state(self, text: str, at_once: bool) -> _State | None:
-        """All that decides what the names in a text mean now; None if they are not looked up as usual.
+    def _asked(self, at_once: bool) -> tuple[NamedView, ...]:
+        """The views as they are now; the gate knows those that lead to a table, perhaps through others."""
+        views = self._meaning.views(at_once=at_once)
+        if views is not self._seen:
+            others = {folded(name): text for name, text in views if folded(name) not in self._relations}
+            reached = set(self._relations)
+            while True:
+                inner = Gate(reached)
+                more = {name for name, text in others.items() if inner.mentions(text)} - reached
+                if not more:
+                    break
+                reached |= more
+            self._gate, self._seen = Gate(reached), views
+        return views
 
-        Asked anew for each statement: a relation, a cursor or a script can have made another view or a temporary table
-        of a name. The connection's own result is left alone where the caller may still be reading it.
-        """
-        if at_once:
-            rows = self._connection.execute(self._question).fetchall()
-        else:
-            rows = self._connection.sql(self._question).fetchall()
-        if any(path not in ("", "main", "memory.main") for path, *_ in rows):
-            return None
-        # The planner takes an order without a direction for an ascending one.
-        if any(not order.upper().startswith("ASC") for _, order, *_ in rows):
-            return None
-        views = tuple(
-            (name, sql) for _, _, database, schema, name, sql in rows if (database, schema) == ("memory", "main")
-        )
-        names: set[str] = set()
-        found = self._gate.found(text)
-        while found - names:
-            names |= found
-            found = {one for name, sql in views if folded(name) in names for one in self._gate.found(sql)}
-        return frozenset(filter(self._is_temporary, names)), views
-
-    def _is_temporary(self, name: str) -> bool:
-        """Whether a temporary table or view has the name; only bound, and without what replaces unknown names."""
-        try:
-            self._connection.sql(f"FROM pragma_table_info({literal('temp.main.' + identifier(name))})")
-        except duckdb.CatalogException:
-            return False
-        return True
-
-    def _catalog(self, state: _State) -> Catalog:
-        hidden, rows = state
+    def _catalog(self, views: tuple[NamedView, ...]) -> Catalog:
         tables: dict[str, Relation] = {}
-        views: dict[str, View] = {}
-        for name, text in rows:
+        others: dict[str, str] = {}
+        for name, text in views:
             key = folded(name)
             if key in self._relations and text == self._views.made(self._relations[key].name):
                 tables[key] = self._relations[key]
-            elif (view := _view(key, text)) is not None:
-                views[key] = view
-        return Catalog(tables, views, hidden, self._connection, self._steady_functions())
+            else:
+                others[key] = text
+        return Catalog(tables, others, self._meaning, self._connection, self._steady_functions())
 
     def _steady_functions(self) -> set[str]:
         if self._steady is None:
@@ -259,34 +227,3 @@ def _explained(text: str) -> tuple[str, str]:
     found = _EXPLAIN.match(text)
     end = found.end() if found else 0
     return text[:end], text[end:]
-
-
-def _view(name: str, text: str) -> View | None:
-    """A view from the text that DuckDB keeps of it."""
-    from engramsql.planner.source import NotUnderstoodError, Source
-
-    try:
-        source = Source(text)
-    except NotUnderstoodError:
-        return None
-    index = 0
-    while source.word(index) != "VIEW":
-        index += 1
-        if index > 4:
-            return None
-    index += 1
-    while source.kind(index + 1) == "DOT":
-        index += 2
-    columns: tuple[str, ...] = ()
-    index += 1
-    if source.kind(index) == "L_PAREN":
-        closing = source.closing[index]
-        columns = tuple(
-            source.text[source.start(i) : source.end(i)].strip('"').replace('""', '"')
-            for i in range(index + 1, closing)
-            if source.kind(i) != "COMMA"
-        )
-        index = closing + 1
-    if source.word(index) != "AS":
-        return None
-    return View(name, columns, text[source.end(index) :].strip().rstrip(";"))

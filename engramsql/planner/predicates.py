@@ -20,7 +20,7 @@ _CONTAINS = {"list_contains", "list_has", "array_contains", "array_has"}
 
 @dataclass
 class Queried:
-    """A predicate ``column IN (query)``: the query, the place of its text, and that of the predicate."""
+    """A predicate ``column IN (query)`` or ``column = (query)``: the query, its text's place, and the predicate's."""
 
     query: Any
     block: Block
@@ -32,6 +32,8 @@ class Queried:
     certain: bool = True
     #: Nodes, by identity, that are not part of the pieces.
     ignored: frozenset[int] = frozenset()
+    #: Whether it is one value, and an error if the query returns more.
+    single: bool = False
     #: Whether it may be written once for the whole statement.
     shareable: bool = False
     #: The name under which it was written once for the whole statement.
@@ -116,6 +118,8 @@ class Reader(Values):
         return None
 
     def _equal(self, one: Any, other: Any) -> dict[Place, Found]:
+        from sqlglot import exp
+
         found: dict[Place, Found] = {}
         for column, value in ((one, other), (other, one)):
             place = self.place(column)
@@ -124,6 +128,12 @@ class Reader(Values):
             listed = self._any(value)
             if listed is not None:
                 merge(found, {place: Found(Listed((listed,)))})
+                continue
+            if column is one and isinstance(value, exp.Subquery) and isinstance(value.this, exp.Query):
+                queried = self._queried(column, value, ("=",)) or self._queried(column, value, ("==",))
+                if queried is not None:
+                    queried.single = True
+                    merge(found, {place: Found(queries=[queried])})
                 continue
             scalar = self.scalar(value)
             if scalar is None:

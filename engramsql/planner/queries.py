@@ -122,19 +122,26 @@ def ids_of_query(
     """The distinct ids that a query returns; the query moves there, or is shared, so that it runs once."""
     if queried.shared is None and queried.certain and queried.block is block and _is_alone(block, item, queried):
         block.source.change(*queried.span, "true")
-        return _distinct_ids(relation, queried.pieces)
+        return _ids(relation, queried, queried.pieces)
     if queried.shared is None and (queried.shareable or can_share(rewriter, block, queried)):
         rewriter.share(queried)
     if queried.shared is None:
         return None
-    return _distinct_ids(relation, [f"FROM {queried.shared}"])
+    return _ids(relation, queried, [f"FROM {queried.shared}"])
+
+
+def _ids(relation: Relation, queried: Queried, pieces: list[str | tuple[int, int]]) -> list[str | tuple[int, int]]:
+    if queried.single:
+        # In parentheses it stays one value: an error if there are more, NULL if there is none.
+        return [f"(SELECT system.main._engram_key({literal(relation.name)}, (", *pieces, "\n)) AS rowid)"]
+    return _distinct_ids(relation, pieces)
 
 
 def _distinct_ids(relation: Relation, pieces: list[str | tuple[int, int]]) -> list[str | tuple[int, int]]:
     # The union refuses a query of several columns, as IN does.
     return [
         (
-            f"(SELECT DISTINCT _engram_key({literal(relation.name)}, _engram_i) AS rowid FROM "
+            f"(SELECT DISTINCT system.main._engram_key({literal(relation.name)}, _engram_i) AS rowid FROM "
             "(SELECT NULL::BIGINT AS _engram_i WHERE false UNION ALL ("
         ),
         *pieces,
@@ -164,7 +171,7 @@ def ids_of_later(
         block.source.change(*span, text)
     else:
         return None
-    return [f"(SELECT DISTINCT _engram_key({literal(relation.name)}, {key.text}) AS rowid FROM {text})"]
+    return [f"(SELECT DISTINCT system.main._engram_key({literal(relation.name)}, {key.text}) AS rowid FROM {text})"]
 
 
 def _is_shareable(rewriter: Rewriter, block: Block, item: Item) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from engramsql.planner import joins, queries
 from engramsql.planner.blocks import Block, Item, argument, block_of, children, queries_below
 from engramsql.planner.constraints import Constraint, Scalar
-from engramsql.planner.ids import Relation, by_key, by_set
+from engramsql.planner.filters import filter_of, reads_rows
+from engramsql.planner.ids import EVERY, Relation, by_key, by_set
 from engramsql.planner.names import Catalog, Expression, Scope, View
 from engramsql.planner.ordered import first_rows
 from engramsql.planner.predicates import Found, Queried, Reader, conjuncts, merge
@@ -46,10 +47,10 @@ class Rewriter:
 
     catalog: Catalog
     lists: list[str]
+    #: The tree of the whole statement.
+    tree: Any
     #: The common table expressions that are read by name, where the rewriter is now.
     named: list[Expression] = field(default_factory=list)
-    #: How often a name of a relation occurs in the statement, folded.
-    references: dict[str, int] = field(default_factory=dict)
     #: In the order in which they were planned.
     accesses: list[Access] = field(default_factory=list)
     #: Queries that are read twice, and so are written once: text by name.
@@ -216,6 +217,12 @@ class Rewriter:
                 return False
         return True
 
+    def _references(self, name: str) -> int:
+        """How often a name of a relation occurs in the statement."""
+        from sqlglot import exp
+
+        return sum(folded(table.name) == folded(name) for table in self.tree.find_all(exp.Table))
+
     # One block
 
     def _select(self, node: Any, source: Source, scope: Scope, outer: Block | None, demands: Demands) -> None:
@@ -300,9 +307,14 @@ class Rewriter:
                 self._as("inner", query, block.source, block.scope, block)
 
     def _table(self, block: Block, item: Item, relation: Relation, found: Found, swapped: bool) -> None:
+        if not joins.nullable(block, item.index):
+            relation = replace(relation, filter=filter_of(block, item, relation.rows, self.catalog))
         chosen = self._choose(block, item, relation, found, swapped)
         if chosen is None:
             chosen = first_rows(block, item, relation, found, self.catalog)
+        filter_ = relation.filter
+        if chosen is None and filter_ is not None and filter_.computes and reads_rows(block.source):
+            chosen = [by_set(relation, EVERY)], EVERY
         self.accesses.append(Access(relation, chosen[1] if chosen is not None else None))
         if chosen is not None:
             put(block, item, *chosen[0])
@@ -378,7 +390,7 @@ class Rewriter:
             return False
         if isinstance(what, Expression):
             # Read in one place only, it stays one reading wherever it is written.
-            once = self.references.get(folded(what.name), 0) == 1
+            once = self._references(what.name) == 1
             if not is_steady(inner, self.catalog.steady) or not is_repeatable(tree):
                 return False
             if not once and not self._known_tables(tree, what.scope):

@@ -6,6 +6,8 @@ something can so only miss a chance, never change what DuckDB gets to read.
 
 from __future__ import annotations
 
+import logging
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -160,14 +162,23 @@ def _dialect() -> tuple[Any, Any]:
     from sqlglot.dialects.duckdb import DuckDB
     from sqlglot.errors import ErrorLevel
 
-    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
-        """DuckDB's grammar; what falls out of it is an error instead of a warning on stderr."""
-
-        def _warn_unsupported(self) -> None:
-            raise NotUnderstoodError("syntax beyond the parser")
-
+    # Not a parser of our own: where the parser is compiled, nothing can be derived from its classes.
+    logging.getLogger("sqlglot").addFilter(_heard)
     dialect = DuckDB()
-    return dialect, lambda: Parser(dialect=dialect, error_level=ErrorLevel.IMMEDIATE)
+    return dialect, lambda: DuckDB.Parser(dialect=dialect, error_level=ErrorLevel.IMMEDIATE)
+
+
+# What the parser warned of while it reads a statement for the planner; None while it works for others.
+_warnings: ContextVar[list[str] | None] = ContextVar("_warnings", default=None)
+
+
+def _heard(record: logging.LogRecord) -> bool:
+    """Keeps the parser's warnings about statements that it does not know, which fall out of its grammar, off stderr."""
+    warnings = _warnings.get()
+    if warnings is None or record.levelno < logging.WARNING:
+        return True
+    warnings.append(record.getMessage())
+    return False
 
 
 def _tokens(text: str) -> Sequence[Any]:
@@ -191,12 +202,16 @@ def parse(source: Source, first: int = 0, last: int | None = None) -> exp.Expres
     from sqlglot.errors import SqlglotError
 
     _, parser = _dialect()
+    warnings: list[str] = []
+    listening = _warnings.set(warnings)
     try:
         trees = parser().parse(list(source.tokens[first:last]), source.text)
     except (SqlglotError, RecursionError) as error:
         raise NotUnderstoodError(str(error)) from None
+    finally:
+        _warnings.reset(listening)
     trees = [tree for tree in trees if tree is not None]
-    if len(trees) != 1 or isinstance(trees[0], exp.Command):
+    if len(trees) != 1 or warnings or isinstance(trees[0], exp.Command):
         raise NotUnderstoodError("not one statement")
     tree: exp.Expression = trees[0]
     return tree

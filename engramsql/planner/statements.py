@@ -8,7 +8,6 @@ from typing import Any
 from engramsql.planner.names import Catalog, Scope
 from engramsql.planner.rewrite import Access, Rewriter
 from engramsql.planner.source import NotUnderstoodError, Source, numbered, parse
-from engramsql.quoting import folded
 
 __all__ = ["NAME", "Planned", "plan"]
 
@@ -56,7 +55,7 @@ def plan(text: str, catalog: Catalog, lists: list[str]) -> Planned:
     if source.word(first) == "CREATE" and "TABLE" not in [source.word(first + i) for i in range(1, 5)]:
         raise NotUnderstoodError("what it makes is kept as it is written")
     tree = parse(source, first, last)
-    rewriter = Rewriter(catalog, lists, references=_references(tree))
+    rewriter = Rewriter(catalog, lists, tree)
     place = _place(source, first, last)
     rewriter.can_share = place is not None
     _visit(tree, source, rewriter)
@@ -83,16 +82,6 @@ def _visit(tree: Any, source: Source, rewriter: Rewriter) -> None:
         for part in (tree.this, tree.args.get("expression")):
             if isinstance(part, exp.Query) and not isinstance(part, exp.Table):
                 rewriter.query(part, source, Scope(), None, {})
-
-
-def _references(tree: Any) -> dict[str, int]:
-    from sqlglot import exp
-
-    counts: dict[str, int] = {}
-    for table in tree.find_all(exp.Table):
-        name = folded(table.name)
-        counts[name] = counts.get(name, 0) + 1
-    return counts
 
 
 def _place(source: Source, first: int, last: int) -> tuple[int, bool] | None:

@@ -190,7 +190,7 @@ class Values:
                 members.append(f"[{', '.join(singles)}]")
             if not members:
                 return None
-            return members[0] if len(members) == 1 else f"list_concat({', '.join(members)})"
+            return members[0] if len(members) == 1 else f"system.main.list_concat({', '.join(members)})"
         if isinstance(node, exp.Cast) and _type(node) in ("ARRAY", "LIST"):
             inner = self.list_of(node.this)
             types = node.args["to"].expressions

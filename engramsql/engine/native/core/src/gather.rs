@@ -3,11 +3,14 @@
 
 use crate::format::{Decoder, Stream};
 use crate::read::{ReadError, ReadPlan, Readers, Row, RowSink};
-use crate::settings;
 use crate::source::Layout;
+use crate::workers::{self, Call};
 
-/// Rows that are worth another thread: starting one takes about as long as gathering a thousand.
+/// Rows that are worth another thread, which may have to be woken.
 const ROWS_PER_THREAD: usize = 32 << 10;
+/// The same for calls that follow each other, so that the other thread is awake: sharing then takes as long as gathering a
+/// hundred. A host that calls from several threads keeps the processors busy itself.
+const ROWS_PER_THREAD_ALONE: usize = 1 << 10;
 
 /// Bytes of vectors from which on nobody finds the first in a cache when the last is written; storing past the caches then
 /// pays, while for rows as they are stored, a quarter of the bytes, it did not.
@@ -29,9 +32,11 @@ pub(crate) fn gather(
     weight: usize,
     output: impl Output,
 ) -> Result<(), ReadError> {
+    let call = Call::begin();
     // Rows from the disk are waited for, which one thread does as well as two.
-    let worth = ids.len().saturating_mul(weight) / ROWS_PER_THREAD;
-    let threads = if readers.in_memory() { worth.min(settings::threads()).min(ids.len()) } else { 1 };
+    let per_thread = if call.alone() { ROWS_PER_THREAD_ALONE } else { ROWS_PER_THREAD };
+    let worth = ids.len().saturating_mul(weight) / per_thread;
+    let threads = if readers.in_memory() { worth.min(call.threads()).min(ids.len()) } else { 1 };
     gather_on(threads, readers, layout, ids, output)
 }
 
@@ -45,21 +50,11 @@ fn gather_on(
     if threads > 1 {
         let here = ids.len() / threads;
         let (first, rest) = output.split(here);
-        let mut rest = Some(rest);
-        let read_rest = |rest: &mut Option<_>, threads| match rest.take() {
-            Some(rest) => gather_on(threads, readers, layout, &ids[here..], rest),
-            None => Ok(()),
-        };
-        std::thread::scope(|scope| {
-            let others = std::thread::Builder::new().spawn_scoped(scope, || read_rest(&mut rest, threads - 1)).ok();
-            let mine = gather_on(1, readers, layout, &ids[..here], first);
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            mine.and(others.map_or(Ok(()), join))
-        })?;
-        // Where the system gives no thread, nobody has taken it.
-        return read_rest(&mut rest, 1);
+        let (mine, others) = workers::both(
+            || gather_on(1, readers, layout, &ids[..here], first),
+            || gather_on(threads - 1, readers, layout, &ids[here..], rest),
+        );
+        return mine.and(others);
     }
     if ids.is_empty() {
         return Ok(());

@@ -33,6 +33,7 @@ mod table;
 mod text;
 pub mod verify;
 pub mod view;
+mod workers;
 
 pub use error::{Error, ErrorKind, Result};
 pub use prefetch::Prefetch;

@@ -4,6 +4,8 @@ mod npz;
 mod spec_support;
 
 use engram_engine::spec::{Sequence, Spec};
+use npz::{json, with};
+use serde_json::json;
 use spec_support::{Draw, specs};
 use std::collections::HashMap;
 
@@ -30,6 +32,7 @@ fn hashing_an_ngram_anew_gives_its_row_and_equal_ngrams_have_equal_rows() {
     for spec in specs() {
         let heads = spec.heads();
         let mut known: HashMap<(usize, Vec<i64>), i64> = HashMap::new();
+        let (mut keyed, mut unkeyed) = (HashMap::new(), HashMap::new());
         for round in 0..200 {
             // Few distinct ids, so that EOS (7, 2), pad and image tokens are frequent, as are equal n-grams.
             let mut tokens = |length: usize| -> Vec<i64> { (0..length).map(|_| draw.below(9) as i64).collect() };
@@ -37,7 +40,23 @@ fn hashing_an_ngram_anew_gives_its_row_and_equal_ngrams_have_equal_rows() {
             let seq = Sequence::new(&tokens).with_history(&history);
             let rows = spec.rowids(seq).unwrap();
             let ngrams = spec.ngrams(seq).unwrap();
-            assert_eq!(ngrams.ranges().len(), rows.len());
+            assert_eq!(ngrams.ranges().count(), rows.len());
+            let runs = spec.head_runs();
+            assert_eq!(
+                runs.iter().flat_map(|run| run.heads.clone()).collect::<Vec<_>>(),
+                (0..heads).collect::<Vec<_>>()
+            );
+            let mut keys = vec![0; tokens.len() * runs.len()];
+            spec.ngram_keys_into(seq, &mut keys).unwrap();
+            for (place, key) in keys.iter().enumerate() {
+                let (token, run) = (place / runs.len(), place % runs.len());
+                for head in runs[run].heads.clone() {
+                    let ngram = ngrams.iter().nth(token * heads + head).unwrap();
+                    // One key for one n-gram, and one n-gram for one key.
+                    assert_eq!(*keyed.entry((run, ngram.to_vec())).or_insert(*key), *key);
+                    assert_eq!(*unkeyed.entry((run, *key)).or_insert(ngram.to_vec()), ngram);
+                }
+            }
             for (index, (ngram, &row)) in ngrams.iter().zip(&rows).enumerate() {
                 let head = index % heads;
                 assert!(ngram.len() <= spec.ngram_orders()[head] as usize);
@@ -77,4 +96,27 @@ fn what_cannot_be_hashed_has_no_ngrams() {
     let spec = Spec::released_qwen_ple().unwrap();
     let text = spec.ngrams(Sequence::new(&[1, -1])).unwrap_err().to_string();
     assert_eq!(text, spec.rowids(Sequence::new(&[1, -1])).unwrap_err().to_string());
+}
+
+/// Keys of n-grams whose ids do not fit a number are hashes.
+#[test]
+fn long_ngrams_are_told_apart_by_a_hash() {
+    // 1001^14 is more than 2^127.
+    let config = with(&json("qwen_generic.json")["configs"][0], json!({"ngram_size": 14, "heads_per_ngram": 2}));
+    let spec = Spec::from_config("qwen_ple_v1", &config, None, None).unwrap();
+    assert!(!spec.has_exact_keys());
+    assert!(Spec::released_qwen_ple().unwrap().has_exact_keys());
+    let runs = spec.head_runs().len();
+    let keys = |first: i64| {
+        let tokens: Vec<i64> = std::iter::once(first).chain(20..36).collect();
+        let mut keys = vec![0; tokens.len() * runs];
+        spec.ngram_keys_into(Sequence::new(&tokens), &mut keys).unwrap();
+        keys
+    };
+    let (one, other) = (keys(5), keys(6));
+    let (reaches, beyond) = (one.len() - 4 * runs, one.len() - 3 * runs);
+    // The longest n-gram of a token ends where the next one begins.
+    assert_ne!(one[reaches + runs - 1], other[reaches + runs - 1]);
+    assert_eq!(one[reaches..beyond - 1], other[reaches..beyond - 1]);
+    assert_eq!(one[beyond..], other[beyond..]);
 }

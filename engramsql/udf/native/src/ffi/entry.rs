@@ -2,6 +2,7 @@
 
 use super::copy_function::{self, CopyFunction};
 use super::guard::{Report, guard};
+use super::host;
 use super::replacement;
 use super::scalar::{self, Scalar};
 use super::setting::{self, Setting};
@@ -94,6 +95,7 @@ unsafe fn connect_api(info: duckdb_extension_info, access: *const duckdb_extensi
             return Ok(false);
         }
         claim_host((*table).duckdb_connect.map_or(0, |function| function as usize))?;
+        host::connect(&*table)?;
         let version = API_VERSION.to_str().unwrap_or_default();
         duckdb_rs_extension_api_init(info, &access, version).map_err(Error::argument)
     }

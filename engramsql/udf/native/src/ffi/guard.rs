@@ -1,5 +1,6 @@
 //! The one wrapper around everything DuckDB calls: errors become text, panics never cross, nothing is printed.
 
+use super::host::HostError;
 use crate::error::{Error, Result};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -65,6 +66,9 @@ pub fn contained<T>(function: &str, body: impl FnOnce() -> Result<T>) -> Result<
 }
 
 fn panic_text(function: &str, payload: &(dyn Any + Send)) -> String {
+    if let Some(HostError(text)) = payload.downcast_ref() {
+        return format!("{function}: {text}");
+    }
     let text = if let Some(text) = payload.downcast_ref::<&str>() {
         text
     } else if let Some(text) = payload.downcast_ref::<String>() {
@@ -164,6 +168,12 @@ mod tests {
         assert_eq!(seen.len(), 1);
         assert!(seen[0].starts_with("f: internal error: boom 1 ("), "{seen:?}");
         assert!(seen[0].contains("guard.rs:"), "{seen:?}");
+    }
+
+    #[test]
+    fn what_duckdb_threw_is_no_internal_error() {
+        let seen = messages(|| std::panic::resume_unwind(Box::new(HostError("Out of Memory Error: x".into()))));
+        assert_eq!(seen, ["f: Out of Memory Error: x"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod copy_function;
 mod entry;
 mod guard;
+mod host;
 mod input;
 mod output;
 mod replacement;
@@ -28,7 +29,6 @@ pub use input::{Chunk, IntFault, Integer, Vector};
 pub use output::{HugeInt, ListEntry, OutVector};
 pub use scalar::{Overload, Scalar, ScalarArguments};
 pub use setting::{Setting, Settings};
-#[cfg(unix)]
 #[cfg(unix)]
 pub use static_link::register_static;
 pub use table_function::{Arguments, CHUNK, Columns, OutChunk, TableFunction};

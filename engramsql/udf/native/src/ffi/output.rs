@@ -1,5 +1,6 @@
 //! Writing DuckDB vectors: flat values, text, blobs, lists, arrays.
 
+use super::host;
 use super::sys::*;
 use super::types::Column;
 use crate::error::{Error, Result};
@@ -65,12 +66,12 @@ impl<'a> OutVector<'a> {
         assert!(row < self.len);
         // SAFETY: the mask covers `len` rows once it is writable.
         unsafe {
-            duckdb_vector_ensure_validity_writable(self.raw);
+            host::ensure_validity(self.raw);
             duckdb_validity_set_row_invalid(duckdb_vector_get_validity(self.raw), row as idx_t);
             if let Column::FloatArray(size) = self.ty {
                 // A NULL array keeps its slots; consumers look at the elements' own mask.
                 let child = duckdb_array_vector_get_child(self.raw);
-                duckdb_vector_ensure_validity_writable(child);
+                host::ensure_validity(child);
                 let mask = duckdb_vector_get_validity(child);
                 let data = duckdb_vector_get_data(child).cast::<f32>();
                 for slot in row * size..(row + 1) * size {
@@ -187,7 +188,7 @@ impl<'a> OutVector<'a> {
         }
         // SAFETY: once writable, the mask has one bit for each of the vector's `len` rows, in words of 64.
         unsafe {
-            duckdb_vector_ensure_validity_writable(self.raw);
+            host::ensure_validity(self.raw);
             let mask = duckdb_vector_get_validity(self.raw);
             for word in rows.start / 64..=(rows.end - 1) / 64 {
                 let from = rows.start.max(word * 64) - word * 64;
@@ -207,16 +208,9 @@ impl<'a> OutVector<'a> {
     /// If the vector holds neither.
     pub fn assign(&mut self, row: usize, bytes: &[u8]) {
         assert!(row < self.len && matches!(self.ty, Column::Text | Column::Blob));
-        // SAFETY: DuckDB copies `len` bytes. Text comes from a `str` or is checked by callers, so the unchecked form
-        // (which skips a UTF-8 walk) is right.
-        unsafe {
-            duckdb_unsafe_vector_assign_string_element_len(
-                self.raw,
-                row as idx_t,
-                bytes.as_ptr().cast(),
-                bytes.len() as idx_t,
-            );
-        }
+        // SAFETY: a live vector of the right type with that row. Text comes from a `str` or is checked by callers, so the
+        // unchecked form (which skips a UTF-8 walk) is right.
+        unsafe { host::assign(self.raw, row, bytes) }
     }
 
     /// Writes `buffer[range]` to every `(row, range)` of a BLOB vector with one copy of the whole buffer.
@@ -284,9 +278,7 @@ fn string(bytes: &[u8], at: *mut std::ffi::c_char) -> duckdb_string_t {
 unsafe fn resize(raw: duckdb_vector, total: usize) -> Result<duckdb_vector> {
     // SAFETY: live by contract. The child is fetched after the reservation, which may move it.
     unsafe {
-        if duckdb_list_vector_reserve(raw, total as idx_t) != DuckDBSuccess
-            || duckdb_list_vector_set_size(raw, total as idx_t) != DuckDBSuccess
-        {
+        if !host::resize_list(raw, total) {
             return Err(Error::argument(format!("DuckDB could not allocate a list of {total} elements")));
         }
         Ok(duckdb_list_vector_get_child(raw))

@@ -23,15 +23,18 @@ pub use libduckdb_sys::{
     duckdb_copy_function_finalize_info, duckdb_copy_function_global_init_info, duckdb_copy_function_sink_info,
     duckdb_data_chunk, duckdb_database, duckdb_expression, duckdb_ext_api_v1, duckdb_extension_access,
     duckdb_extension_info, duckdb_function_info, duckdb_hugeint, duckdb_init_info, duckdb_list_entry,
-    duckdb_logical_type, duckdb_replacement_scan_info, duckdb_result, duckdb_rs_extension_api_init, duckdb_string_t,
-    duckdb_string_t__bindgen_ty_1, duckdb_string_t__bindgen_ty_1__bindgen_ty_1,
+    duckdb_logical_type, duckdb_replacement_scan_info, duckdb_result, duckdb_rs_extension_api_init, duckdb_state,
+    duckdb_string_t, duckdb_string_t__bindgen_ty_1, duckdb_string_t__bindgen_ty_1__bindgen_ty_1,
     duckdb_string_t__bindgen_ty_1__bindgen_ty_2, duckdb_type, duckdb_uhugeint, duckdb_value, duckdb_vector, idx_t,
 };
 use std::ffi::{CStr, c_void};
 
 macro_rules! used {
-    ($($name:ident),* $(,)?) => {
-        pub use libduckdb_sys::{$($name),*};
+    (called: $($called:ident),*; by_address: $($address:ident),*;) => {
+        pub use libduckdb_sys::{$($called),*};
+        used!(fill: $($called,)* $($address),*);
+    };
+    (fill: $($name:ident),*) => {
 
         #[expect(clippy::missing_transmute_annotations, reason = "the slot names the type")]
         /// Fills the slots that are used with what `find` returns for each name.
@@ -62,6 +65,7 @@ macro_rules! used {
 }
 
 used!(
+    called:
     duckdb_add_replacement_scan,
     duckdb_add_scalar_function_to_set,
     duckdb_array_type_array_size,
@@ -157,8 +161,6 @@ used!(
     duckdb_list_type_child_type,
     duckdb_list_vector_get_child,
     duckdb_list_vector_get_size,
-    duckdb_list_vector_reserve,
-    duckdb_list_vector_set_size,
     duckdb_query,
     duckdb_register_config_option,
     duckdb_register_copy_function,
@@ -206,12 +208,16 @@ used!(
     duckdb_table_function_set_local_init,
     duckdb_table_function_set_name,
     duckdb_table_function_supports_projection_pushdown,
-    duckdb_unsafe_vector_assign_string_element_len,
     duckdb_validity_set_row_invalid,
     duckdb_value_to_string,
-    duckdb_vector_ensure_validity_writable,
     duckdb_vector_get_column_type,
     duckdb_vector_get_data,
     duckdb_vector_get_validity,
-    duckdb_vector_reference_value,
+    duckdb_vector_reference_value;
+    // Called by what catches their exceptions: see `host`.
+    by_address:
+    duckdb_list_vector_reserve,
+    duckdb_list_vector_set_size,
+    duckdb_unsafe_vector_assign_string_element_len,
+    duckdb_vector_ensure_validity_writable;
 );

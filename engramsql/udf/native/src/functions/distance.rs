@@ -1,14 +1,14 @@
 //! `_engram_row_distance(a, b, rowid)`: how far a row of one table lies from the same row of another.
 
+use super::fields::write_fields;
 use super::ids;
-use super::scratch::grown;
 use super::stretch::Stretch;
 use super::tables::{Resolver, TableArgument};
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, Fields, OutVector, Overload, Parameter, Scalar, ScalarArguments};
 use engram_engine::Table;
 use engram_engine::catalog::Session;
-use engram_engine::verify::{Distance, comparable_dim};
+use engram_engine::inspect::{Distance, comparable_dim, distances, scan_distances};
 use std::sync::Arc;
 
 const FIELDS: Fields = &[
@@ -19,9 +19,6 @@ const FIELDS: Fields = &[
     (c"cosine", Column::Double),
     (c"max_abs", Column::Float),
 ];
-/// Place of the field that can be NULL in a row that is not.
-const COSINE: usize = 4;
-
 /// The function.
 pub struct RowDistance;
 
@@ -36,7 +33,11 @@ pub struct Local {
     a: Resolver,
     b: Resolver,
     ids: Vec<i64>,
-    floats: Vec<f32>,
+    /// Rows of one of them.
+    bytes: Vec<u8>,
+    /// Rows of the chunk that are not NULL, and their distances.
+    rows: Vec<usize>,
+    found: Vec<Distance>,
     /// Where each table is, if it is read in order.
     stretches: [Stretch; 2],
 }
@@ -63,7 +64,8 @@ impl Scalar for RowDistance {
 
     fn init(session: &Arc<Session>, bound: &Bound) -> Result<Local> {
         let (a, b) = (bound.a.resolve(session)?, bound.b.resolve(session)?);
-        Ok(Local { a, b, ids: Vec::new(), floats: Vec::new(), stretches: Default::default() })
+        let (ids, bytes, rows, found) = Default::default();
+        Ok(Local { a, b, ids, bytes, rows, found, stretches: Default::default() })
     }
 
     fn call(
@@ -76,10 +78,12 @@ impl Scalar for RowDistance {
         let rows = input.len();
         let (a_names, b_names, values) = (input.column(0)?, input.column(1)?, input.column(2)?);
         ids::check_integers(ids::ROW_IDS, &values)?;
-        let mut found = vec![None; rows];
+        local.rows.clear();
+        local.found.clear();
         let mut start = 0;
         while start < rows {
             if values.is_null(start) {
+                output.set_null(start);
                 start += 1;
                 continue;
             }
@@ -98,51 +102,33 @@ impl Scalar for RowDistance {
             values
                 .append_ints(start..end, &mut local.ids, &mut |_| Ok(()))
                 .map_err(|fault| ids::row_id_fault(&a, fault))?;
-            measure([&a, &b], local, &mut found[start..end])?;
+            local.rows.extend(start..end);
+            measure([&a, &b], local)?;
             start = end;
         }
-        write(&found, output);
+        write_fields! { output, rows, local.rows, &local.found;
+            plain u8: |distance: &Distance| distance.changed.into(),
+            plain f64: |distance: &Distance| distance.norm_a,
+            plain f64: |distance: &Distance| distance.norm_b,
+            plain f64: |distance: &Distance| distance.l2,
+            some f64: |distance: &Distance| distance.cosine,
+            plain f32: |distance: &Distance| distance.max_abs,
+        }
         Ok(())
     }
 }
 
-/// Distances of the rows `local.ids`, one for each place of `found`.
-fn measure(tables: [&Table; 2], local: &mut Local, found: &mut [Option<Distance>]) -> Result<()> {
-    let dim = comparable_dim(tables[0], tables[1])?;
-    let Local { ids, floats, stretches, .. } = local;
-    let (of_a, of_b) = grown(floats, 2 * ids.len() * dim).split_at_mut(ids.len() * dim);
-    for ((table, stretch), out) in tables.into_iter().zip(stretches).zip([&mut *of_a, &mut *of_b]) {
-        match stretch.first(table, ids) {
-            Some(first) => table.scan_vectors_into(first, out)?,
-            None => table.vectors_into(ids, out)?,
-        }
-    }
-    for ((a, b), found) in of_a.chunks_exact(dim).zip(of_b.chunks_exact(dim)).zip(found) {
-        *found = Some(Distance::of(a, b));
+/// Adds the distances of the rows `local.ids`.
+fn measure(tables: [&Table; 2], local: &mut Local) -> Result<()> {
+    let Local { ids, bytes, found, stretches, .. } = local;
+    let before = found.len();
+    found.resize(before + ids.len(), Distance::default());
+    let found = &mut found[before..];
+    let [a, b] = stretches;
+    // Both are asked: each keeps where its table is.
+    match (a.first(tables[0], ids), b.first(tables[1], ids)) {
+        (Some(first), Some(_)) => scan_distances(tables, first, bytes, found)?,
+        _ => distances(tables, ids, bytes, found)?,
     }
     Ok(())
-}
-
-fn write(found: &[Option<Distance>], output: &mut OutVector<'_>) {
-    let rows = found.len();
-    let each = || found.iter().enumerate().filter_map(|(row, distance)| Some((row, (*distance)?)));
-    let mut changed = output.field(0);
-    each().for_each(|(row, distance)| changed.values::<u8>(rows)[row] = u8::from(distance.changed));
-    for (field, of) in [
-        (1, (|distance| Some(distance.norm_a)) as fn(Distance) -> Option<f64>),
-        (2, |distance| Some(distance.norm_b)),
-        (3, |distance| Some(distance.l2)),
-        (COSINE, |distance| distance.cosine),
-    ] {
-        let mut vector = output.field(field);
-        for (row, distance) in each() {
-            match of(distance) {
-                Some(value) => vector.values::<f64>(rows)[row] = value,
-                None => vector.set_null(row),
-            }
-        }
-    }
-    let mut largest = output.field(FIELDS.len() - 1);
-    each().for_each(|(row, distance)| largest.values::<f32>(rows)[row] = distance.max_abs);
-    (0..rows).filter(|&row| found[row].is_none()).for_each(|row| output.set_null(row));
 }

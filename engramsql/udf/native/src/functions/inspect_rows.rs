@@ -1,19 +1,113 @@
-//! `engram_row_stats(table, rowid)`, `engram_row_hash(table, rowid)`: single rows, a whole chunk of them at once.
+//! `engram_row_stats(table, rowid)`, `engram_row_hash(table, rowid)` and what macros ask of rows: single rows, a whole chunk
+//! of them at once.
 
+use super::fields::write_fields;
 use super::gather::Gather;
 use super::scalars::TABLE_AND_IDS;
 use super::scratch::grown;
 use super::tables::{TableArgument, needs_format};
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, Fields, HugeInt, OutVector, Overload, Scalar, ScalarArguments};
+use engram_engine::Table;
 use engram_engine::catalog::Session;
-use engram_engine::inspect::{RowStats, row_hashes, row_stats, scan_row_hashes, scan_row_stats};
+use engram_engine::format::ValueFormat;
+use engram_engine::inspect::{OfRow, RowHash, RowKind, RowScales, RowStats, of_rows, scan_of_rows};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// `engram_row_stats(table, rowid)`.
-pub struct RowStatistics;
+/// Something that can be asked of a row by a scalar function.
+pub trait Asked: OfRow {
+    /// SQL name.
+    const NAME: &'static str;
+    /// Name in error texts.
+    const SPOKEN: &'static str = Self::NAME;
+    /// Result type.
+    const RESULT: Column;
 
-const FIELDS: Fields = &[
+    /// An error if the rows of a table have no answer.
+    fn check(table: &Table) -> Result<()>;
+    /// Whether the answer is NULL for every row of a table, so that none needs to be read.
+    fn is_absent(_table: &Table) -> bool {
+        false
+    }
+    /// Writes `found[i]` to row `rows[i]` of a vector of `len` rows.
+    fn write(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[Self]);
+}
+
+/// The scalar function that asks `A` of rows.
+pub struct Answers<A>(PhantomData<A>);
+
+/// Tables and scratch memory of one thread.
+pub struct Local<A> {
+    gather: Gather,
+    found: Vec<A>,
+    /// Rows of the chunk that are not NULL.
+    rows: Vec<usize>,
+}
+
+impl<A: Asked> Scalar for Answers<A> {
+    const NAME: &'static str = A::NAME;
+    const SPOKEN: &'static str = A::SPOKEN;
+    type Bound = TableArgument;
+    type Local = Local<A>;
+
+    fn overloads() -> Vec<Overload> {
+        vec![Overload { parameters: TABLE_AND_IDS.into(), result: A::RESULT }]
+    }
+
+    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
+        TableArgument::bind_checked(session, arguments, 0, A::check)
+    }
+
+    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Local<A>> {
+        Ok(Local { gather: Gather::new(session, bound)?, found: Vec::new(), rows: Vec::new() })
+    }
+
+    fn call(
+        session: &Arc<Session>,
+        bound: &TableArgument,
+        local: &mut Local<A>,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        let Local { gather, found, rows } = local;
+        rows.clear();
+        if let TableArgument::Constant(_) = bound
+            && A::is_absent(gather.resolver.table(0))
+        {
+            gather.ids(session, bound, input, output)?;
+            output.set_nulls(0..input.len());
+            return Ok(());
+        }
+        if let Some((table, first)) = gather.stretch(bound, input)? {
+            let found = grown(found, input.len());
+            scan_of_rows(table, first, found)?;
+            rows.extend(0..found.len());
+            write(output, input.len(), rows, found);
+            return Ok(());
+        }
+        gather.ids(session, bound, input, output)?;
+        for (table, batch) in gather.batches() {
+            let found = grown(found, batch.ids.len());
+            of_rows(table, &batch.ids, found)?;
+            rows.clear();
+            rows.extend(batch.rows.iter().map(|(row, _)| *row));
+            write(output, input.len(), rows, found);
+        }
+        Ok(())
+    }
+}
+
+/// Writes some rows after the others: field by field, all answers of a chunk would leave the processor's first cache in
+/// between.
+fn write<A: Asked>(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[A]) {
+    const GROUP: usize = 128;
+    for (rows, found) in rows.chunks(GROUP).zip(found.chunks(GROUP)) {
+        A::write(output, len, rows, found);
+    }
+}
+
+const STATS: Fields = &[
     (c"nans", Column::BigInt),
     (c"infs", Column::BigInt),
     (c"zeros", Column::BigInt),
@@ -29,140 +123,92 @@ const FIELDS: Fields = &[
     (c"scale_max", Column::Float),
 ];
 
-/// Writes field by field: finding a field's memory costs more than a value.
-fn write(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[RowStats]) {
-    macro_rules! fields {
-        ($($value:expr => $type:ty),* $(,)?) => {
-            let mut fields = 0..FIELDS.len();
-            $(
-                let value: fn(&RowStats) -> Option<$type> = $value;
-                let mut field = output.field(fields.next().unwrap_or(usize::MAX));
-                let values = field.values::<$type>(len);
-                for (&row, stats) in rows.iter().zip(found) {
-                    values[row] = value(stats).unwrap_or_default();
-                }
-                for (&row, _) in rows.iter().zip(found).filter(|(_, stats)| value(stats).is_none()) {
-                    field.set_null(row);
-                }
-            )*
-        };
-    }
-    fields! {
-        |stats| i64::try_from(stats.nans).ok() => i64,
-        |stats| i64::try_from(stats.infs).ok() => i64,
-        |stats| i64::try_from(stats.zeros).ok() => i64,
-        |stats| stats.min => f32,
-        |stats| stats.max => f32,
-        |stats| stats.sum => f64,
-        |stats| stats.sum_squares => f64,
-        |stats| stats.mean => f64,
-        |stats| stats.stddev => f64,
-        |stats| Some(stats.constant.into()) => u8,
-        |stats| Some(stats.dead.into()) => u8,
-        |stats| stats.scale_min => f32,
-        |stats| stats.scale_max => f32,
-    }
-}
-
-/// Tables and scratch memory of one thread.
-pub struct Local<T> {
-    gather: Gather,
-    found: Vec<T>,
-    /// Rows of the chunk that are not NULL.
-    rows: Vec<usize>,
-}
-
-impl Scalar for RowStatistics {
+/// `engram_row_stats(table, rowid)`.
+impl Asked for RowStats {
     const NAME: &'static str = "engram_row_stats";
-    type Bound = TableArgument;
-    type Local = Local<RowStats>;
+    const RESULT: Column = Column::Struct(STATS);
 
-    fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: TABLE_AND_IDS.into(), result: Column::Struct(FIELDS) }]
+    fn check(table: &Table) -> Result<()> {
+        needs_format(table)
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind_checked(session, arguments, 0, needs_format)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Self::Local> {
-        Ok(Local { gather: Gather::new(session, bound)?, found: Vec::new(), rows: Vec::new() })
-    }
-
-    fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        local: &mut Self::Local,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
-        let Local { gather, found, rows } = local;
-        if let Some((table, first)) = gather.stretch(bound, input)? {
-            let found = grown(found, input.len());
-            scan_row_stats(table, first, found)?;
-            rows.clear();
-            rows.extend(0..found.len());
-            write(output, input.len(), rows, found);
-            return Ok(());
+    fn write(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[RowStats]) {
+        write_fields! { output, len, rows, found;
+            // No row has 2^63 values.
+            plain i64: |stats: &RowStats| stats.nans as i64,
+            plain i64: |stats: &RowStats| stats.infs as i64,
+            plain i64: |stats: &RowStats| stats.zeros as i64,
+            some f32: |stats: &RowStats| stats.min,
+            some f32: |stats: &RowStats| stats.max,
+            some f64: |stats: &RowStats| stats.sum,
+            some f64: |stats: &RowStats| stats.sum_squares,
+            some f64: |stats: &RowStats| stats.mean,
+            some f64: |stats: &RowStats| stats.stddev,
+            plain u8: |stats: &RowStats| stats.constant.into(),
+            plain u8: |stats: &RowStats| stats.dead.into(),
+            some f32: |stats: &RowStats| stats.scale_min,
+            some f32: |stats: &RowStats| stats.scale_max,
         }
-        gather.ids(session, bound, input, output)?;
-        for (table, batch) in gather.batches() {
-            let found = grown(found, batch.ids.len());
-            row_stats(table, &batch.ids, found)?;
-            rows.clear();
-            rows.extend(batch.rows.iter().map(|(row, _)| *row));
-            write(output, input.len(), rows, found);
+    }
+}
+
+/// `_engram_row_kind(table, rowid)`.
+impl Asked for RowKind {
+    const NAME: &'static str = "_engram_row_kind";
+    // Macros of several names stand upon it.
+    const SPOKEN: &'static str = "engramsql";
+    const RESULT: Column =
+        Column::Struct(&[(c"dead", Column::Boolean), (c"constant", Column::Boolean), (c"finite", Column::Boolean)]);
+
+    fn check(table: &Table) -> Result<()> {
+        needs_format(table)
+    }
+
+    fn write(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[RowKind]) {
+        write_fields! { output, len, rows, found;
+            plain u8: |kind: &RowKind| kind.dead.into(),
+            plain u8: |kind: &RowKind| kind.constant.into(),
+            plain u8: |kind: &RowKind| kind.finite.into(),
         }
-        Ok(())
+    }
+}
+
+/// `_engram_row_scales(table, rowid)`.
+impl Asked for RowScales {
+    const NAME: &'static str = "_engram_row_scales";
+    const SPOKEN: &'static str = "engram_scale_ranges";
+    const RESULT: Column = Column::Struct(&[(c"min", Column::Float), (c"max", Column::Float)]);
+
+    fn check(table: &Table) -> Result<()> {
+        needs_format(table)
+    }
+
+    fn is_absent(table: &Table) -> bool {
+        !matches!(table.format(), Some(ValueFormat::Fp8E4m3E8m0 | ValueFormat::Nvfp4 { .. }))
+    }
+
+    fn write(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[RowScales]) {
+        write_fields! { output, len, rows, found;
+            some f32: |scales: &RowScales| scales.min,
+            some f32: |scales: &RowScales| scales.max,
+        }
     }
 }
 
 /// `engram_row_hash(table, rowid)`. A signed number: DuckDB hands an unsigned one of 128 bits to Arrow as a decimal that is
 /// wrong in its upper half.
-pub struct RowHash;
-
-impl Scalar for RowHash {
+impl Asked for RowHash {
     const NAME: &'static str = "engram_row_hash";
-    type Bound = TableArgument;
-    type Local = Local<u128>;
+    const RESULT: Column = Column::HugeInt;
 
-    fn overloads() -> Vec<Overload> {
-        vec![Overload { parameters: TABLE_AND_IDS.into(), result: Column::HugeInt }]
-    }
-
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind(session, arguments, 0)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Self::Local> {
-        Ok(Local { gather: Gather::new(session, bound)?, found: Vec::new(), rows: Vec::new() })
-    }
-
-    fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        local: &mut Self::Local,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
-        let Local { gather, found, .. } = local;
-        if let Some((table, first)) = gather.stretch(bound, input)? {
-            let found = grown(found, input.len());
-            scan_row_hashes(table, first, found)?;
-            for (out, &hash) in output.values::<HugeInt>(input.len()).iter_mut().zip(&*found) {
-                *out = (hash as i128).into();
-            }
-            return Ok(());
-        }
-        gather.ids(session, bound, input, output)?;
-        let hashes = output.values::<HugeInt>(input.len());
-        for (table, batch) in gather.batches() {
-            let found = grown(found, batch.ids.len());
-            row_hashes(table, &batch.ids, found)?;
-            for ((row, _), &hash) in batch.rows.iter().zip(&*found) {
-                hashes[*row] = (hash as i128).into();
-            }
-        }
+    fn check(_table: &Table) -> Result<()> {
         Ok(())
+    }
+
+    fn write(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[RowHash]) {
+        let hashes = output.values::<HugeInt>(len);
+        for (&row, hash) in rows.iter().zip(found) {
+            hashes[row] = (hash.0 as i128).into();
+        }
     }
 }

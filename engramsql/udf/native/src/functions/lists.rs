@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Types of a list argument. ANY alone would do; but DuckDB 1.5 binds a macro's body when it makes the macro, as far as
 /// the types of its parameters do not matter, and finds a table name there that is no constant yet.
-const LISTS: [Parameter; 2] = [Parameter::BigIntList, Parameter::Any];
+pub const LISTS: [Parameter; 2] = [Parameter::BigIntList, Parameter::Any];
 
 /// `_engram_list(table, rowids)`: every id of a list, or of a list of lists, with its place, checked against the table.
 pub struct Ids;

@@ -204,7 +204,7 @@ const ENTRIES: &[Entry] = &[
         kind: "table",
         signature: "engram_diff(a, b) -> (rowid, byte, a, b)",
         description: "The rows of two tables that differ, in row order, with their first byte that does, counted from 0, and that byte in each. In a database file an interrupt waits for the next such row.",
-        example: "SELECT count(*) AS differences FROM engram_diff('ple', 'ple')",
+        example: "SELECT count(*) AS differences FROM engram_diff('ple', 'tuned')",
     },
     Entry {
         name: "engram_profile",

@@ -1,4 +1,4 @@
-//! The two loops over decoded values, compiled once for each level of instructions.
+//! The loops over decoded values, compiled once for each level of instructions.
 //!
 //! Every level adds in the same order ([`LANES`] running sums, folded by halves) and nothing is contracted, so all give the
 //! same bits. Plain Rust: the compiler turns the lanes into registers as wide as the level has.
@@ -21,10 +21,39 @@ pub(super) struct Sums {
     pub(super) zeros: u64,
 }
 
-/// Both loops of one level. They may run only on a processor that has it.
+/// What a row shows at a glance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Glance {
+    /// Largest value as bits without their sign: 0 for a row of zeros, those of infinity or more if any is not finite.
+    pub(super) largest: u32,
+    /// Whether every value has the bits of the first and is no NaN.
+    pub(super) equal: bool,
+}
+
+/// What two rows of finite values add up to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Products {
+    /// Sum of the squares of the first row: the bits that [`Kernels::sums`] gives.
+    pub(super) aa: f64,
+    /// Of the second.
+    pub(super) bb: f64,
+    /// Sum of the products.
+    pub(super) ab: f64,
+    /// Sum of the squares of the differences.
+    pub(super) dd: f64,
+    /// Largest absolute difference.
+    pub(super) largest: f32,
+    /// Whether any value differs.
+    pub(super) differ: bool,
+}
+
+/// The loops of one level. They may run only on a processor that has it.
 struct Table {
     sums: unsafe fn(&[f32], usize, &mut [f64]) -> Sums,
     deviations: unsafe fn(&[f32], f64) -> f64,
+    squares: unsafe fn(&[f32]) -> f64,
+    glance: unsafe fn(&[f32]) -> Glance,
+    products: unsafe fn(&[f32], &[f32]) -> Products,
 }
 
 /// The loops of one level.
@@ -61,16 +90,35 @@ impl Kernels {
         // SAFETY: the level was found available when `self` was made.
         unsafe { (self.0.deviations)(values, mean) }
     }
+
+    /// Sum of the squares of one row, as [`sums`](Self::sums) gives it.
+    pub(super) fn squares(self, row: &[f32]) -> f64 {
+        // SAFETY: the level was found available when `self` was made.
+        unsafe { (self.0.squares)(row) }
+    }
+
+    /// Looks at one row.
+    pub(super) fn glance(self, row: &[f32]) -> Glance {
+        // SAFETY: the level was found available when `self` was made.
+        unsafe { (self.0.glance)(row) }
+    }
+
+    /// Compares two rows of one length. A value that is not finite makes the sum of squares of its row so, and then the rest
+    /// says nothing.
+    pub(super) fn products(self, a: &[f32], b: &[f32]) -> Products {
+        // SAFETY: the level was found available when `self` was made.
+        unsafe { (self.0.products)(a, b) }
+    }
 }
 
-/// A level: its module has both loops over whole registers, apart from what comes before and after them. Merged with that,
+/// A level: its module has the loops over whole registers, apart from what comes before and after them. Merged with that,
 /// the compiler no longer sees that the lanes lie side by side.
 macro_rules! compiled_for {
     ($level:ident $(, $features:literal)?) => {
         mod $level {
-            use super::{LANES, Running, Sums, Table};
+            use super::{Apart, Glance, LANES, Products, Running, Sums, Table};
 
-            pub(super) static TABLE: Table = Table { sums, deviations };
+            pub(super) static TABLE: Table = Table { sums, deviations, squares, glance, products };
 
             $(#[target_feature(enable = $features)])?
             fn sums(values: &[f32], dim: usize, squares: &mut [f64]) -> Sums {
@@ -108,6 +156,49 @@ macro_rules! compiled_for {
             fn deviate(values: &[[f32; LANES]], mean: f64, squares: &mut [f64; LANES]) {
                 super::deviate(values, mean, squares);
             }
+
+            $(#[target_feature(enable = $features)])?
+            fn squares(row: &[f32]) -> f64 {
+                let mut squares = [0.0; LANES];
+                let (whole, rest) = row.as_chunks();
+                square(whole, &mut squares);
+                for (square, &value) in squares.iter_mut().zip(rest) {
+                    *square += f64::from(value) * f64::from(value);
+                }
+                super::folded(squares, |a, b| a + b)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            #[inline(never)]
+            fn square(values: &[[f32; LANES]], squares: &mut [f64; LANES]) {
+                super::square(values, squares);
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn glance(row: &[f32]) -> Glance {
+                super::glance(row)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn products(a: &[f32], b: &[f32]) -> Products {
+                let mut all = Apart::default();
+                let ((a_whole, a_rest), (b_whole, b_rest)) = (a.as_chunks(), b.as_chunks());
+                compare(a_whole, b_whole, &mut all);
+                if !a_rest.is_empty() {
+                    // Zeros add nothing, and are no distance apart.
+                    let (mut a_last, mut b_last) = ([0.0; LANES], [0.0; LANES]);
+                    a_last[..a_rest.len()].copy_from_slice(a_rest);
+                    b_last[..b_rest.len()].copy_from_slice(b_rest);
+                    compare(&[a_last], &[b_last], &mut all);
+                }
+                all.products()
+            }
+
+            $(#[target_feature(enable = $features)])?
+            #[inline(never)]
+            fn compare(a: &[[f32; LANES]], b: &[[f32; LANES]], all: &mut Apart) {
+                super::compare(a, b, all);
+            }
         }
     };
 }
@@ -118,17 +209,13 @@ compiled_for!(avx2, "avx2");
 #[cfg(target_arch = "x86_64")]
 compiled_for!(avx512, "avx512f,avx512bw,avx512dq,avx512vl");
 
-/// Adds the lanes by halves.
+/// Adds the lanes by halves, each of them at once.
 #[inline(always)]
-fn folded<T: Copy>(mut lanes: [T; LANES], add: impl Fn(T, T) -> T) -> T {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] = add(lanes[lane], lanes[lane + half]);
-        }
-        half /= 2;
-    }
-    lanes[0]
+fn folded<T: Copy>(lanes: [T; LANES], add: impl Fn(T, T) -> T) -> T {
+    let lanes: [T; 8] = std::array::from_fn(|lane| add(lanes[lane], lanes[lane + 8]));
+    let lanes: [T; 4] = std::array::from_fn(|lane| add(lanes[lane], lanes[lane + 4]));
+    let lanes: [T; 2] = std::array::from_fn(|lane| add(lanes[lane], lanes[lane + 2]));
+    add(lanes[0], lanes[1])
 }
 
 #[derive(Clone, Copy)]
@@ -144,6 +231,7 @@ impl Running {
         Running { sum: [0.0; LANES], min: [f32::INFINITY; LANES], max: [f32::NEG_INFINITY; LANES], zeros: [0; LANES] }
     }
 
+    #[inline(always)]
     fn sums(&self) -> Sums {
         Sums {
             sum: folded(self.sum, |a, b| a + b),
@@ -203,6 +291,86 @@ fn deviate(values: &[[f32; LANES]], mean: f64, squares: &mut [f64; LANES]) {
     *squares = square;
 }
 
+#[inline(always)]
+fn square(values: &[[f32; LANES]], squares: &mut [f64; LANES]) {
+    let mut square = *squares;
+    for values in values {
+        for lane in 0..LANES {
+            square[lane] += f64::from(values[lane]) * f64::from(values[lane]);
+        }
+    }
+    *squares = square;
+}
+
+/// Without lanes: integers are the same in any order, so that the compiler may choose one.
+#[inline(always)]
+fn glance(row: &[f32]) -> Glance {
+    let first = row.first().copied().unwrap_or_default().to_bits();
+    let (mut largest, mut differ) = (0, 0);
+    for value in row {
+        let bits = value.to_bits();
+        largest = (bits & (u32::MAX >> 1)).max(largest);
+        differ |= bits ^ first;
+    }
+    Glance { largest, equal: differ == 0 && largest <= f32::INFINITY.to_bits() }
+}
+
+/// What the lanes of two rows add up to.
+#[derive(Default)]
+struct Apart {
+    aa: [f64; LANES],
+    bb: [f64; LANES],
+    ab: [f64; LANES],
+    dd: [f64; LANES],
+    largest: [f32; LANES],
+    differ: [u32; LANES],
+}
+
+impl Apart {
+    #[inline(always)]
+    fn products(&self) -> Products {
+        let sum = |lanes| folded(lanes, |a: f64, b| a + b);
+        Products {
+            aa: sum(self.aa),
+            bb: sum(self.bb),
+            ab: sum(self.ab),
+            dd: sum(self.dd),
+            largest: folded(self.largest, |a, b| if b > a { b } else { a }),
+            differ: folded(self.differ, |a, b| a | b) != 0,
+        }
+    }
+}
+
+#[inline(always)]
+fn compare(a: &[[f32; LANES]], b: &[[f32; LANES]], all: &mut Apart) {
+    let Apart { mut aa, mut bb, mut ab, mut dd, mut largest, mut differ } = *all;
+    for (a, b) in a.iter().zip(b) {
+        let (a_wide, b_wide) = (a.map(f64::from), b.map(f64::from));
+        for lane in 0..LANES {
+            aa[lane] += a_wide[lane] * a_wide[lane];
+        }
+        for lane in 0..LANES {
+            bb[lane] += b_wide[lane] * b_wide[lane];
+        }
+        for lane in 0..LANES {
+            ab[lane] += a_wide[lane] * b_wide[lane];
+        }
+        for lane in 0..LANES {
+            let difference = a_wide[lane] - b_wide[lane];
+            dd[lane] += difference * difference;
+        }
+        for lane in 0..LANES {
+            let difference = (a[lane] - b[lane]).abs();
+            largest[lane] = if difference > largest[lane] { difference } else { largest[lane] };
+        }
+        // Apart from the difference, which a host that flushes subnormal numbers to zero would lose.
+        for lane in 0..LANES {
+            differ[lane] |= u32::from(a[lane] != b[lane]);
+        }
+    }
+    *all = Apart { aa, bb, ab, dd, largest, differ };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +406,46 @@ mod tests {
                 assert_eq!(found, expected, "{level}, {dim}");
                 let deviations = kernels.deviations(&values, mean);
                 assert_eq!(deviations.to_bits(), portable.deviations(&values, mean).to_bits(), "{level}, {dim}");
+                for (row, square) in values.chunks_exact(dim).zip(&expected) {
+                    assert_eq!(kernels.squares(row).to_bits(), square.to_bits(), "{level}, {dim}");
+                    assert_eq!(kernels.glance(row), portable.glance(row), "{level}, {dim}");
+                    let other = &values[..dim];
+                    let products = kernels.products(row, other);
+                    assert_eq!(products, portable.products(row, other), "{level}, {dim}");
+                    assert_eq!((products.aa, products.bb), (*square, expected[0]), "{level}, {dim}");
+                    assert_eq!(products.differ, row != other, "{level}, {dim}");
+                    let largest = row.iter().zip(other).fold(0f32, |largest, (a, b)| largest.max((a - b).abs()));
+                    assert_eq!(products.largest, largest, "{level}, {dim}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_glance_tells_zeros_equal_values_and_what_is_not_finite() {
+        for level in cpu::available() {
+            let glance = |row: &[f32]| Kernels::at(level).glance(row);
+            let infinity = f32::INFINITY.to_bits();
+            for dim in [1, 3, 16, 17, 160, 163] {
+                let zeros = vec![-0.0f32; dim];
+                assert_eq!(glance(&zeros), Glance { largest: 0, equal: true });
+                let same = vec![-1.5f32; dim];
+                assert_eq!(glance(&same), Glance { largest: 1.5f32.to_bits(), equal: true });
+                assert_eq!(glance(&vec![f32::NEG_INFINITY; dim]), Glance { largest: infinity, equal: true });
+                let nans = glance(&vec![f32::NAN; dim]);
+                assert!(nans.largest > infinity && !nans.equal);
+                for place in [0, dim / 2, dim - 1] {
+                    let mut row = same.clone();
+                    row[place] = f32::NEG_INFINITY;
+                    assert_eq!(glance(&row), Glance { largest: infinity, equal: dim == 1 });
+                    row[place] = f32::NAN;
+                    assert!(glance(&row).largest > infinity && !glance(&row).equal);
+                    row[place] = 1e-45;
+                    assert_eq!(glance(&row).equal, dim == 1);
+                    let mut row = zeros.clone();
+                    row[place] = 1e-45;
+                    assert_eq!(glance(&row), Glance { largest: 1, equal: dim == 1 });
+                }
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Inspection: what is in a table. Which rows are dead or constant, what is no number, how values and norms lie.
 //!
 //! [`profile`] and [`histogram`] read every row once, by several threads, in memory that does not grow with the table;
-//! [`row_stats`] and [`row_hashes`] answer for rows by id, and their twins for consecutive rows.
+//! [`of_rows`] answers for rows by id and [`scan_of_rows`] for consecutive rows, [`distances`] and [`scan_distances`] for the
+//! rows of two tables.
 
+mod distance;
 mod histogram;
 mod kernels;
 mod moments;
@@ -12,9 +14,10 @@ mod rows;
 mod sections;
 mod values;
 
+pub use distance::{Distance, comparable_dim, distances, scan_distances};
 pub use histogram::{Bin, histogram};
 pub use profile::{HeadProfile, profile};
-pub use rows::{RowStats, row_hashes, row_stats, scan_row_hashes, scan_row_stats};
+pub use rows::{OfRow, RowHash, RowKind, RowScales, RowStats, of_rows, scan_of_rows};
 
 use crate::format::{E4M3, ValueFormat, e8m0_engine};
 
@@ -22,7 +25,7 @@ use crate::format::{E4M3, ValueFormat, e8m0_engine};
 fn scale_of(format: &ValueFormat, byte: u8) -> f32 {
     match format {
         ValueFormat::Fp8E4m3E8m0 => e8m0_engine(byte),
-        // The only other format with block scales is NVFP4, whose scales are E4M3.
-        _ => E4M3[usize::from(byte)],
+        // The only other format with block scales is NVFP4, whose scales are E4M3. Zero is told without a sign.
+        _ => E4M3[usize::from(byte)] + 0.0,
     }
 }

@@ -1,7 +1,8 @@
 //! The same questions of single rows, by id: what their values are, and a hash that tells rows apart.
 
+use super::kernels::Kernels;
 use super::scale_of;
-use super::values::{ByteSet, Looker};
+use super::values::{Looker, is_constant};
 use crate::error::Result;
 use crate::format::Decoder;
 use crate::gather::{Output, split_row};
@@ -41,108 +42,244 @@ pub struct RowStats {
     pub scale_max: Option<f32>,
 }
 
-/// What the rows of `ids` are, in order, duplicates kept: `out.len() == ids.len()`.
+/// What kind of row it is: of [`RowStats`] what can be seen without adding anything up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowKind {
+    /// Whether all values are equal, none of them NaN, and the row is not dead.
+    pub constant: bool,
+    /// Whether every value is zero, of either sign.
+    pub dead: bool,
+    /// Whether no value is NaN or infinite.
+    pub finite: bool,
+}
+
+/// The block scales that a row stores: of [`RowStats`] the last two. Values are not decoded.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RowScales {
+    /// Smallest, decoded, NaN left out and the scale of the table left aside; `None` for formats that store none.
+    pub min: Option<f32>,
+    /// Largest.
+    pub max: Option<f32>,
+}
+
+/// XXH3-128 of the stored bytes of a row, as [`Table::fetch_into`] gives them: rows with equal bytes have equal hashes, and
+/// others do not but by a chance of 2^-128 a pair, unless somebody made them to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct RowHash(pub u128);
+
+/// What can be asked of single rows: [`RowStats`], [`RowKind`], [`RowScales`], [`RowHash`].
+pub trait OfRow: sealed::Answer {}
+
+impl<A: sealed::Answer> OfRow for A {}
+
+mod sealed {
+    use super::{Result, Row, Table};
+
+    /// An answer and how it is found.
+    pub trait Answer: Copy + Default + Send + 'static {
+        /// What all rows of a table share.
+        type Question<'a>: Copy + Send;
+        /// Memory of one thread, used again for each row.
+        type Scratch;
+
+        /// # Errors
+        /// A table that has no answer.
+        fn question(table: &Table) -> Result<Self::Question<'_>>;
+        fn scratch(question: Self::Question<'_>) -> Self::Scratch;
+        fn of(question: Self::Question<'_>, scratch: &mut Self::Scratch, row: Row<'_>) -> Self;
+    }
+}
+
+use sealed::Answer;
+
+/// The answers for the rows of `ids`, in order, duplicates kept: `out.len() == ids.len()`.
 ///
 /// # Errors
-/// A row id outside of the table, a table without a value format, and what reading meets.
-pub fn row_stats(table: &Table, ids: &[i64], out: &mut [RowStats]) -> Result<()> {
+/// A row id outside of the table, a table without a value format (but for [`RowHash`]), and what reading meets.
+pub fn of_rows<A: OfRow>(table: &Table, ids: &[i64], out: &mut [A]) -> Result<()> {
     check_output("rows", ids.len(), out.len())?;
-    let (decoder, dim) = table.decoder()?;
-    table.gather(ids, Stats { decoder, dim, out })
+    table.gather(ids, Asked { question: A::question(table)?, out })
 }
 
 /// The same of the rows from row `first` on, as many as `out` holds, read as a scan: past the row cache.
-pub fn scan_row_stats(table: &Table, first: u64, out: &mut [RowStats]) -> Result<()> {
-    let (decoder, dim) = table.decoder()?;
-    table.scan(first, out.len(), Stats { decoder, dim, out })
+pub fn scan_of_rows<A: OfRow>(table: &Table, first: u64, out: &mut [A]) -> Result<()> {
+    table.scan(first, out.len(), Asked { question: A::question(table)?, out })
 }
 
-/// XXH3-128 of the stored bytes of the rows of `ids`, as [`Table::fetch_into`] gives them: rows with equal bytes have equal
-/// hashes, and others do not but by a chance of 2^-128 a pair, unless somebody made them to.
-///
-/// # Errors
-/// A row id outside of the table, and what reading meets.
-pub fn row_hashes(table: &Table, ids: &[i64], out: &mut [u128]) -> Result<()> {
-    check_output("rows", ids.len(), out.len())?;
-    table.gather(ids, Hashes { out })
+struct Asked<'a, A: Answer> {
+    question: A::Question<'a>,
+    out: &'a mut [A],
 }
 
-/// The same of the rows from row `first` on, as many as `out` holds, read as a scan: past the row cache.
-pub fn scan_row_hashes(table: &Table, first: u64, out: &mut [u128]) -> Result<()> {
-    table.scan(first, out.len(), Hashes { out })
-}
-
-struct Stats<'a> {
-    decoder: &'a Decoder,
-    dim: usize,
-    out: &'a mut [RowStats],
-}
-
-impl Output for Stats<'_> {
+impl<A: Answer> Output for Asked<'_, A> {
     fn split(self, row: usize) -> (Self, Self) {
-        let Stats { decoder, dim, out } = self;
+        let Asked { question, out } = self;
         let (head, tail) = out.split_at_mut(row);
-        (Stats { decoder, dim, out: head }, Stats { decoder, dim, out: tail })
+        (Asked { question, out: head }, Asked { question, out: tail })
     }
 
     fn sink(&mut self) -> impl RowSink {
-        let (mut values, mut looker) = (vec![0.0; self.dim], Looker::new());
-        move |row: Row<'_>| {
-            self.out[row.position] = stats(self.decoder, row, &mut values, &mut looker);
-        }
+        let mut scratch = A::scratch(self.question);
+        move |row: Row<'_>| self.out[row.position] = A::of(self.question, &mut scratch, row)
     }
 }
 
-fn stats(decoder: &Decoder, row: Row<'_>, values: &mut [f32], looker: &mut Looker) -> RowStats {
-    let format = decoder.format();
-    let (stored, scales) = split_row(row, format.value_bytes(values.len()));
-    decoder.decode(stored, scales, values);
-    let mut codes = ByteSet::default();
-    codes.add(scales);
-    let scales = codes.bounds(|byte| scale_of(format, byte));
-    let mut stats = RowStats {
-        scale_min: scales.map(|(min, _)| min),
-        scale_max: scales.map(|(_, max)| max),
-        ..RowStats::default()
-    };
+/// Decodes rows of `dim` values.
+#[derive(Clone, Copy)]
+pub struct Decoding<'a> {
+    decoder: &'a Decoder,
+    dim: usize,
+}
+
+impl<'a> Decoding<'a> {
+    fn of(table: &'a Table) -> Result<Decoding<'a>> {
+        let (decoder, dim) = table.decoder()?;
+        Ok(Decoding { decoder, dim })
+    }
+
+    /// Stored values and block scales of a row.
+    fn parts<'r>(self, row: Row<'r>) -> (&'r [u8], &'r [u8]) {
+        split_row(row, self.decoder.format().value_bytes(self.dim))
+    }
+
+    fn scales(self, stored: &[u8]) -> RowScales {
+        let format = self.decoder.format();
+        let scales = stored.iter().map(|&byte| scale_of(format, byte)).filter(|scale| !scale.is_nan());
+        scales.fold(RowScales::default(), |RowScales { min, max }, scale| RowScales {
+            min: Some(min.map_or(scale, |min| if scale < min { scale } else { min })),
+            max: Some(max.map_or(scale, |max| if scale > max { scale } else { max })),
+        })
+    }
+}
+
+/// Memory for one decoded row, and who looks at it.
+pub struct Decoded {
+    kernels: Kernels,
+    values: Vec<f32>,
+    looker: Looker,
+}
+
+impl Decoded {
+    fn new(question: Decoding<'_>) -> Decoded {
+        Decoded { kernels: Kernels::new(), values: vec![0.0; question.dim], looker: Looker::new() }
+    }
+}
+
+impl Answer for RowStats {
+    type Question<'a> = Decoding<'a>;
+    type Scratch = Decoded;
+
+    fn question(table: &Table) -> Result<Decoding<'_>> {
+        Decoding::of(table)
+    }
+
+    fn scratch(question: Decoding<'_>) -> Decoded {
+        Decoded::new(question)
+    }
+
+    fn of(question: Decoding<'_>, Decoded { kernels, values, looker }: &mut Decoded, row: Row<'_>) -> RowStats {
+        let (stored, scales) = question.parts(row);
+        question.decoder.decode(stored, scales, values);
+        let RowScales { min: scale_min, max: scale_max } = question.scales(scales);
+        let mut squares = [0.0];
+        let sums = kernels.sums(values, values.len(), &mut squares);
+        let stats = if squares[0].is_finite() {
+            let count = values.len() as f64;
+            let mean = sums.sum / count;
+            // No square of a float32 but that of zero is too small for a double.
+            let dead = squares[0] == 0.0;
+            RowStats {
+                zeros: sums.zeros,
+                // Zero is told without a sign.
+                min: Some(sums.min + 0.0),
+                max: Some(sums.max + 0.0),
+                sum: Some(sums.sum),
+                sum_squares: Some(squares[0]),
+                mean: Some(mean),
+                stddev: Some((kernels.deviations(values, mean) / count).sqrt()),
+                constant: !dead && is_constant(values),
+                dead,
+                ..RowStats::default()
+            }
+        } else {
+            odd_stats(looker, values)
+        };
+        RowStats { scale_min, scale_max, ..stats }
+    }
+}
+
+/// What a row is that holds values that are not finite; its scales are left aside.
+fn odd_stats(looker: &mut Looker, row: &[f32]) -> RowStats {
+    let mut stats = RowStats::default();
     let (mut of_values, mut of_row) = (None, None);
-    looker.look(values, values.len(), &mut |values| of_values = Some(values), &mut |row| of_row = Some(row));
+    looker.look(row, row.len(), &mut |values| of_values = Some(values), &mut |row| of_row = Some(row));
     // One row is one piece.
-    if let (Some(found), Some(row)) = (of_values, of_row) {
-        let any = found.nans + found.infs < values.len() as u64;
+    if let (Some(found), Some(kind)) = (of_values, of_row) {
+        let any = found.nans + found.infs < row.len() as u64;
         (stats.nans, stats.infs, stats.zeros) = (found.nans, found.infs, found.zeros);
-        // Zero is told without a sign.
         (stats.min, stats.max) = (any.then_some(found.min + 0.0), any.then_some(found.max + 0.0));
-        (stats.sum, stats.sum_squares) = (any.then_some(found.sum), any.then_some(row.squares));
+        (stats.sum, stats.sum_squares) = (any.then_some(found.sum), any.then_some(kind.squares));
         let moments = found.moments.summary();
         (stats.mean, stats.stddev) = (moments.map(|(mean, _)| mean), moments.map(|(_, deviation)| deviation));
-        (stats.dead, stats.constant) = (row.dead, row.constant);
+        (stats.dead, stats.constant) = (kind.dead, kind.constant);
     }
     stats
 }
 
-struct Hashes<'a> {
-    out: &'a mut [u128],
+impl Answer for RowKind {
+    type Question<'a> = Decoding<'a>;
+    type Scratch = Decoded;
+
+    fn question(table: &Table) -> Result<Decoding<'_>> {
+        Decoding::of(table)
+    }
+
+    fn scratch(question: Decoding<'_>) -> Decoded {
+        Decoded::new(question)
+    }
+
+    fn of(question: Decoding<'_>, Decoded { kernels, values, .. }: &mut Decoded, row: Row<'_>) -> RowKind {
+        let (stored, scales) = question.parts(row);
+        question.decoder.decode(stored, scales, values);
+        let seen = kernels.glance(values);
+        let dead = seen.largest == 0;
+        RowKind { constant: seen.equal && !dead, dead, finite: seen.largest < f32::INFINITY.to_bits() }
+    }
 }
 
-impl Output for Hashes<'_> {
-    fn split(self, row: usize) -> (Self, Self) {
-        let (head, tail) = self.out.split_at_mut(row);
-        (Hashes { out: head }, Hashes { out: tail })
+impl Answer for RowScales {
+    type Question<'a> = Decoding<'a>;
+    type Scratch = ();
+
+    fn question(table: &Table) -> Result<Decoding<'_>> {
+        Decoding::of(table)
     }
 
-    fn sink(&mut self) -> impl RowSink {
-        |row: Row<'_>| self.out[row.position] = hash(row)
+    fn scratch(_question: Decoding<'_>) {}
+
+    fn of(question: Decoding<'_>, _scratch: &mut (), row: Row<'_>) -> RowScales {
+        question.scales(question.parts(row).1)
     }
 }
 
-fn hash(row: Row<'_>) -> u128 {
-    if row.scales.is_empty() {
-        return xxh3_128(row.values);
+impl Answer for RowHash {
+    type Question<'a> = ();
+    type Scratch = ();
+
+    fn question(_table: &Table) -> Result<()> {
+        Ok(())
     }
-    // Parts are hashed as one row: what a built store holds packed has the same hash.
-    let mut hasher = Xxh3::new();
-    hasher.update(row.values);
-    hasher.update(row.scales);
-    hasher.digest128()
+
+    fn scratch(_question: ()) {}
+
+    fn of(_question: (), _scratch: &mut (), row: Row<'_>) -> RowHash {
+        if row.scales.is_empty() {
+            return RowHash(xxh3_128(row.values));
+        }
+        // Parts are hashed as one row: what a built store holds packed has the same hash.
+        let mut hasher = Xxh3::new();
+        hasher.update(row.values);
+        hasher.update(row.scales);
+        RowHash(hasher.digest128())
+    }
 }

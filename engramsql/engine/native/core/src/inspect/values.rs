@@ -126,6 +126,6 @@ impl Looker {
 }
 
 /// Whether all values of a row equal the first; NaN equals nothing.
-fn is_constant(row: &[f32]) -> bool {
+pub(super) fn is_constant(row: &[f32]) -> bool {
     row.iter().all(|value| *value == row[0])
 }

@@ -138,10 +138,15 @@ impl Readers {
         })
     }
 
-    /// The same for rows in file order that nobody is expected to ask for again: through the page cache, past the row
-    /// cache.
+    /// The same for rows that follow each other and that nobody is expected to ask for again: through the page cache, past
+    /// the row cache.
     pub fn scan(&self, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
-        self.watched(plan, || self.read_by(self.forced_path().unwrap_or(CodePath::Mapped), plan, sink))
+        self.watched(plan, || match self.forced_path().unwrap_or(CodePath::Mapped) {
+            CodePath::Mapped => {
+                self.timed(CodePath::Mapped, plan, |tally| self.mapped.read_in_order(plan, sink, tally))
+            }
+            path => self.read_by(path, plan, sink),
+        })
     }
 
     /// Hands the rows `rows` of `layout`, which is the one that was opened, to `take` in order, as (first row, whole rows),
@@ -232,9 +237,19 @@ impl Readers {
     }
 
     fn read_by(&self, path: CodePath, plan: &ReadPlan<'_>, sink: &mut dyn RowSink) -> Result<(), ReadError> {
+        self.timed(path, plan, |tally| self.reader(path)?.read(plan, sink, tally))
+    }
+
+    /// Runs `read`, which reads all of `plan`, and counts it.
+    fn timed(
+        &self,
+        path: CodePath,
+        plan: &ReadPlan<'_>,
+        read: impl FnOnce(&mut Tally) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         let started = Instant::now();
         let mut tally = Tally::default();
-        self.reader(path)?.read(plan, sink, &mut tally)?;
+        read(&mut tally)?;
         self.stats.add(path, plan.ids().len(), plan.layout().row_bytes(), tally, started.elapsed());
         Ok(())
     }

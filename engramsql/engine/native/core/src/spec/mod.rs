@@ -29,7 +29,7 @@ mod tokenizer;
 pub use error::SpecError;
 pub(crate) use family::takes_token_map;
 pub use family::{family_of, layers};
-pub use ngrams::Ngrams;
+pub use ngrams::{HeadRun, Ngrams};
 pub use packed::PackedSequences;
 pub use released::SpecFile;
 pub use sequence::Sequence;

@@ -5,7 +5,6 @@
 
 mod blocks;
 mod compare;
-mod distance;
 mod error;
 mod files;
 mod finding;
@@ -19,7 +18,6 @@ mod view;
 
 pub(crate) use blocks::{Items, place_of};
 pub use compare::{Comparison, Difference, TakeDifference, compare};
-pub use distance::{Distance, comparable_dim};
 pub use error::VerifyError;
 pub use finding::{Finding, Level};
 

@@ -64,6 +64,31 @@ impl MappedReader {
         ids.iter().for_each(|&id| self.announce_row(id as u64));
     }
 
+    /// Reads the rows of `plan`, which follow each other, into `sink`. Whoever reads rows in order has
+    /// [announced](Self::announce) them, many at a time; here they are announced again, all that are left, only where the disk is
+    /// waited for all the same. Row by row that would cost more than reading rows from memory does.
+    pub fn read_in_order(
+        &self,
+        plan: &ReadPlan<'_>,
+        sink: &mut dyn RowSink,
+        tally: &mut Tally,
+    ) -> Result<(), ReadError> {
+        let ids = plan.ids();
+        let (mut clock, mut announced) = (Stopwatch::new(), false);
+        self.copy(ids, sink, |done| {
+            if let Some((&last, &next)) = ids.last().zip(ids.get(done))
+                && clock.was_slow(done)
+                && !announced
+            {
+                self.announce(next as u64..last as u64 + 1);
+                announced = true;
+            }
+            true
+        });
+        self.count(plan, ids.len(), tally);
+        self.check_faults(plan)
+    }
+
     /// Hands over the rows of `ids` in order, one by one: with a sink that is known here, nothing but an address, a prefetch
     /// and the sink's own work is left of a row. Asks `go_on` before the first row and after every [`STRETCH`], with the
     /// number of rows done, and returns that number when it says no or all are done.
