@@ -340,11 +340,23 @@ def _build_warm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", metavar="SIZE", help="bytes of rows at most: 8GB, 512MiB; half of the memory if left out"
     )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--tokens", metavar="FILE", nargs="+", help="only the rows that the tokens in these files need")
+    which.add_argument("--ids", metavar="FILE", nargs="+", help="only the rows whose ids are in these files")
+    parser.add_argument("--column", metavar="C", help="column, array or member of these files, if there are several")
 
-    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
-        from engramsql.warming import warm
+    def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+        some = options.tokens is not None or options.ids is not None
+        if some and options.budget is not None:
+            parser.error("--budget bounds the rows from the first on; leave it out where --tokens or --ids name rows")
+        if options.column is not None and not some:
+            parser.error("--column belongs to the files of --tokens or --ids")
+        from engramsql.warming import warm, warm_some
 
-        warm(options.db, options.name, options.budget)
+        if some:
+            warm_some(options.db, options.name, options.tokens, options.ids, options.column)
+        else:
+            warm(options.db, options.name, options.budget)
         return GOOD
 
     parser.set_defaults(run=run)

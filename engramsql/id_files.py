@@ -38,6 +38,7 @@ _BLOCK_IDS = 1 << 20
 _BLOCK_BYTES = 1 << 22
 # 2^63 has 19 digits.
 _MOST_DIGITS = 19
+_BEYOND = 1 << 63
 
 
 class IdBlock(NamedTuple):
@@ -297,9 +298,12 @@ def _of_text(name: str, file: str) -> Iterator[IdBlock]:
             numbers: list[int] = []
             for index, part in enumerate(data[:end].split(b"\n")):
                 for word in part.split():
-                    if not word.removeprefix(b"-").isdigit() or len(word) > _MOST_DIGITS + 1:
-                        text = word[:40].decode("utf-8", "replace")
+                    text = word[:40].decode("utf-8", "replace")
+                    if not word.removeprefix(b"-").isdigit():
                         raise RowIdError(f"{file} {line + index}: '{text}' is no decimal row id")
+                    # More digits would take Python long to read, too.
+                    if len(word) > _MOST_DIGITS + 1 or not -_BEYOND < int(word) < _BEYOND:
+                        raise RowIdError(f"{file} {line + index}: row id {text} is beyond every table")
                     ids.append(int(word))
                     numbers.append(line + index)
             if ids:

@@ -49,11 +49,11 @@ def stopped(monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
     left = [calls]
     fill = values.Values.fill
 
-    def failing(self: Any, ids: Any, out: Any) -> None:
+    def failing(self: Any, ids: Any, out: Any, *, scanned: bool = False) -> None:
         left[0] -= 1
         if left[0] < 0:
             raise StorageError("the disk is gone")
-        fill(self, ids, out)
+        fill(self, ids, out, scanned=scanned)
 
     monkeypatch.setattr(values.Values, "fill", failing)
 

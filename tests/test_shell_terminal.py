@@ -177,6 +177,28 @@ def test_ctrl_c_in_the_middle_of_a_statement_clears_all_of_it(home: Path):
         assert "Error" not in terminal.plain(start)
 
 
+def test_ctrl_c_ends_a_command_that_reads_a_result(home: Path):
+    with shell(home) as terminal:
+        terminal.run(".once | cat > /dev/null; sleep 1000")
+        start = terminal.mark()
+        terminal.type("SELECT range AS many FROM range(100000000);" + ENTER)
+        terminal.wait("Ctrl-C ends it", since=start)
+        terminal.type(CTRL_C)
+        terminal.wait("interrupted", since=start)
+        terminal.run("SELECT 4711 AS after;", "4711")
+
+
+def test_ctrl_c_ends_an_export(home: Path, full_size: Any, tmp_path: Path):
+    with shell(home, full_size.qwen) as terminal:
+        start = terminal.mark()
+        terminal.type(f".export ple {tmp_path / 'ple.parquet'}" + ENTER)
+        terminal.wait("left", since=start)
+        terminal.type(CTRL_C)
+        terminal.wait("interrupted", since=start)
+        terminal.run("SELECT 4711 AS after;", "4711")
+    assert not (tmp_path / "ple.parquet").exists()
+
+
 # Paste and resize
 
 

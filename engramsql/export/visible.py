@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["VisibleSink", "cut", "pad", "visible", "width_of"]
 
-# Controls (C0, DEL, C1), line and paragraph separators; the marks that turn the direction of what follows, and those that
-# are not seen at all: they could show a value as another one. Joiners stay, emoji and scripts are made with them.
+# Controls (C0, DEL, C1), line and paragraph separators; and marks that turn the direction of what follows or are not
+# seen at all: they could show a value as another one. Joiners stay, emoji and scripts are made with them.
 _CONTROL = "\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029"
 _UNSEEN = "\\xad\\u200b\\u2060\\ufeff\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069"
 _HIDDEN = re.compile(f"[{_CONTROL}{_UNSEEN}]")

@@ -88,6 +88,9 @@ class Runner:
                 self._stop(thread, stop)
                 raise KeyboardInterrupt
             tick(time.perf_counter() - started)
+        if self._interrupts.count > before:
+            # It ended what the work was talking to, before this thread looked.
+            raise KeyboardInterrupt
         if failures:
             raise failures[0]
         return results[0]

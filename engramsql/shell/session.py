@@ -232,10 +232,16 @@ class Session:
                 lambda: self.database.execute(sql).fetchall(), self._connection.interrupt, progress.tick
             )
 
-    def work(self, work: Callable[[Destination], None]) -> None:
-        """Runs what writes to the place where results go, and can be ended by Ctrl-C."""
+    def work(self, work: Callable[[Destination], None], *, says: bool = False) -> None:
+        """Runs what writes to the place where results go, and can be ended by Ctrl-C.
+
+        Args:
+            work: What is run.
+            says: Whether it says itself how far it is.
+        """
         with self._progress() as progress, self._opened(progress.hide) as to:
-            self.runner.run(lambda: work(to), self._connection.interrupt, progress.tick)
+            tick = (lambda _: None) if says else progress.tick
+            self.runner.run(lambda: work(to), self._connection.interrupt, tick)
 
     def _shown(
         self, relation_of: Callable[[], duckdb.DuckDBPyRelation | None], piece: Piece, mode: str | None = None

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "run"]
 
+_ROW_CACHE = "64MiB"
+
 
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Exports what the command line names and says what was written."""
@@ -39,9 +41,25 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         if not os.path.exists(what):
             parser.error(f"'{what}' is a name: give its database with --db DB; a path has a '{os.sep}'")
         what = Path(what)
-    with connect(path, read_only=path is not None) as database, _told_to_resume(options.output):
+    with (
+        connect(path, read_only=path is not None, ram_budget=options.ram_budget) as database,
+        _told_to_resume(options.output),
+    ):
+        if what is not None and options.ram_budget is None and "ENGRAMSQL_RAM_BUDGET" not in os.environ:
+            _bound_row_cache(database, what)
         print(_exported(database, what, options))
     return cli.GOOD
+
+
+def _bound_row_cache(database: Database, what: str | Path) -> None:
+    """Keeps the row cache of this process small if rows will come from the disk: an export has bounded memory.
+
+    Rows that are in the page cache are read there, and a budget that somebody set would have them copied out of it.
+    """
+    shards = database.table(what).shards()
+    resident = sum(shard.resident_bytes or 0 for shard in shards)
+    if 2 * resident < sum(shard.bytes for shard in shards):
+        database.set_ram_budget(_ROW_CACHE)
 
 
 def command(database: Database, words: Sequence[str]) -> str:
@@ -54,8 +72,8 @@ def command(database: Database, words: Sequence[str]) -> str:
     grammar.build(parser)
     # A word without an option is the path, as one writes a copy: `.export ple rows.parquet`.
     options = parser.parse_args(_with_output(words))
-    if options.db is not None:
-        raise ArgumentError(".export writes from the database that is open; leave --db out")
+    if options.db is not None or options.ram_budget is not None:
+        raise ArgumentError(".export writes from the database that is open; leave --db and --ram-budget out")
     return _exported(database, _what(options), options)
 
 

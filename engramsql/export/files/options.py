@@ -63,6 +63,11 @@ def build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rows-per-file", metavar="N", type=_count, help="write files of N records into the directory PATH"
     )
+    parser.add_argument(
+        "--ram-budget",
+        metavar="SIZE",
+        help="memory for rows read from the disk, which a corpus needs again: 8GB, 512MiB, 0 for none (64MiB)",
+    )
     unfinished = parser.add_mutually_exclusive_group()
     unfinished.add_argument("--resume", action="store_true", help="go on with an unfinished export to PATH")
     unfinished.add_argument("--restart", action="store_true", help="throw an unfinished export to PATH away")

@@ -46,7 +46,7 @@ def table_source(
     usual = ["rowid", *(["head"] if nulls else []), "row" if values == "row" else "embedding"]
     names = chosen(columns, usual, known, f"table '{table.name}'")
     vectors = vector_columns(table, names, "embedding", "row", values, rounded, 1)
-    build = _Batches(table, names, vectors)
+    build = _Batches(table, names, vectors, scanned=True)
 
     def tasks(first: int, rows_per_file: int) -> Iterator[Task]:
         begin = first
@@ -90,7 +90,7 @@ def ids_source(
     usual = ["ord", "rowid", *(["head"] if nulls else []), "row" if values == "row" else "embedding"]
     names = chosen(columns, usual, known, f"row ids of table '{table.name}'")
     vectors = vector_columns(table, names, "embedding", "row", values, rounded, 1)
-    build = _Batches(table, names, vectors)
+    build = _Batches(table, names, vectors, scanned=False)
 
     def tasks(first: int, rows_per_file: int) -> Iterator[Task]:
         at = 0
@@ -122,8 +122,8 @@ def _choices(names: list[str], values: ValuesName | None, rounded: bool) -> dict
 class _Batches:
     """Batches of rows with some columns."""
 
-    def __init__(self, table: Table, names: list[str], vectors: dict[str, Values]) -> None:
-        self._names, self._vectors = names, vectors
+    def __init__(self, table: Table, names: list[str], vectors: dict[str, Values], *, scanned: bool) -> None:
+        self._names, self._vectors, self._scanned = names, vectors, scanned
         self._head = heads_of(table)
         self._vector_bytes = sum(value.vector_bytes for value in vectors.values())
         fields = []
@@ -155,7 +155,7 @@ class _Batches:
                     arrays.append(head if mask is None else _masked(head, mask))
                 else:
                     vector = self._vectors[name]
-                    arrays.append(vector.read(ids, memory[used:], valid))
+                    arrays.append(vector.read(ids, memory[used:], valid, scanned=self._scanned))
                     # The next one begins where a cache line does.
                     used += -(-len(ids) * vector.vector_bytes // 64) * 64
             return pa.record_batch(arrays, schema=self.schema)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +79,12 @@ class Values:
         return {"float32": pa.float32(), "float16": pa.float16(), "bfloat16": pa.uint16()}[self.name]
 
     def read(
-        self, ids: NDArray[np.int64], memory: NDArray[np.uint8], valid: NDArray[np.bool_] | None = None
+        self,
+        ids: NDArray[np.int64],
+        memory: NDArray[np.uint8],
+        valid: NDArray[np.bool_] | None = None,
+        *,
+        scanned: bool = False,
     ) -> pa.Array:
         """The vectors of row ids, in ``memory``.
 
@@ -87,6 +92,7 @@ class Values:
             ids: Row ids, int64 [n] or [n, rows].
             memory: Room for n vectors; the array is valid as long as nobody else writes there.
             valid: Which ids are no NULL, bool [n]; the id of a NULL is not looked at, and its vector is NULL.
+            scanned: Whether the ids follow one another and are read in a pass over the table, past the row cache.
 
         Raises:
             RowIdError: If an id is outside the table.
@@ -96,7 +102,7 @@ class Values:
         count = len(ids)
         out = memory[: count * self.vector_bytes]
         if valid is None or valid.all():
-            self.fill(ids, out)
+            self.fill(ids, out, scanned=scanned)
             return self.array(out, count, None)
         kept = np.flatnonzero(valid)
         some = np.empty(len(kept) * self.vector_bytes, np.uint8)
@@ -106,23 +112,30 @@ class Values:
         out.reshape(count, self.vector_bytes)[kept] = some.reshape(len(kept), self.vector_bytes)
         return self.array(out, count, valid)
 
-    def fill(self, ids: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
+    def fill(self, ids: NDArray[np.int64], out: NDArray[np.uint8], *, scanned: bool = False) -> None:
         """The same into plain memory of exactly that size."""
-        table = self.table
         if self.name == "row":
-            table.fetch(ids, out=out.reshape(*ids.shape, table.row_bytes))
-            return
-        shape = (*ids.shape, table.dim or 0)
-        if self.name == "float32":
-            table.vectors(ids, out=out.view(np.float32).reshape(shape))
-        elif self.name == "bfloat16":
-            table.vectors(ids, out=out.view(np.uint16).reshape(shape), dtype="bfloat16")
+            self._stored(ids, out.reshape(*ids.shape, self.table.row_bytes), scanned)
+        elif self.name == "float16":
+            self._halves(ids.reshape(-1), out.view(np.float16), scanned)
         else:
-            self._halves(ids.reshape(-1), out.view(np.float16))
+            dtype = np.float32 if self.name == "float32" else np.uint16
+            self._decoded(ids, out.view(dtype).reshape(*ids.shape, self.table.dim or 0), scanned)
 
-    def convert(self, vectors: NDArray[np.float32], ids: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
-        """float32 of rows [n, dim] as float16 into plain memory."""
-        self._rounded(vectors.reshape(-1), ids.reshape(-1), out.view(np.float16))
+    def _stored(self, ids: NDArray[np.int64], out: NDArray[np.uint8], scanned: bool) -> None:
+        """Bytes of rows [..., row_bytes]."""
+        if scanned and len(ids):
+            self.table.scan(int(ids[0]), len(ids), out=out)
+        else:
+            self.table.fetch(ids, out=out)
+
+    def _decoded(self, ids: NDArray[np.int64], out: NDArray[Any], scanned: bool) -> None:
+        """Values of rows [..., dim], of the type of ``out``."""
+        dtype: Literal["float32", "bfloat16"] = "float32" if out.dtype == np.float32 else "bfloat16"
+        if scanned and len(ids):
+            self.table.scan(int(ids[0]), len(ids), out=out, dtype=dtype)
+        else:
+            self.table.vectors(ids, out=out, dtype=dtype)
 
     def array(self, out: NDArray[np.uint8], count: int, valid: NDArray[np.bool_] | None) -> pa.Array:
         """``count`` vectors that lie in ``out``, without a copy."""
@@ -152,21 +165,25 @@ class Values:
         pairs: NDArray[np.uint32] = (bits[None, :] | (bits[:, None] << np.uint32(16))).reshape(-1)
         return pairs
 
-    def _halves(self, ids: NDArray[np.int64], out: NDArray[np.float16]) -> None:
-        """float16 of rows, some at a time."""
-        table, dim = self.table, self.table.dim or 1
+    def _halves(self, ids: NDArray[np.int64], out: NDArray[np.float16], scanned: bool) -> None:
+        """float16 of rows: read together, converted while they are in the processor's cache."""
+        dim = self.table.dim or 1
         pairs = self._halves_of_bytes if dim % 2 == 0 else None
-        step = max(1, _STEP_VALUES // dim)
-        rows = np.empty((min(step, len(ids)), dim), np.uint8 if pairs is not None else np.float32)
+        if pairs is not None:
+            rows = np.empty((len(ids), dim), np.uint8)
+            self._stored(ids, rows, scanned)
+            found, to = rows.reshape(-1).view(np.uint16), out.view(np.uint32)
+            for first in range(0, len(found), _STEP_VALUES):
+                part = slice(first, first + _STEP_VALUES)
+                np.take(pairs, found[part], out=to[part], mode="clip")
+            return
+        step = max(1, _STEP_VALUES * 8 // dim)
+        singles = np.empty((min(step, len(ids)), dim), np.float32)
         for first in range(0, len(ids), step):
             some = ids[first : first + step]
-            to = out[first * dim : (first + len(some)) * dim]
-            if pairs is not None:
-                found = table.fetch(some, out=rows[: len(some)])
-                np.take(pairs, found.reshape(-1).view(np.uint16), out=to.view(np.uint32), mode="clip")
-            else:
-                found = table.vectors(some, out=rows[: len(some)])
-                self._rounded(found.reshape(-1), some, to)
+            decoded = singles[: len(some)]
+            self._decoded(some, decoded, scanned)
+            self._rounded(decoded.reshape(-1), some, out[first * dim : (first + len(some)) * dim])
 
     def _rounded(self, singles: NDArray[np.float32], ids: NDArray[np.int64], out: NDArray[np.float16]) -> None:
         with np.errstate(over="ignore"):

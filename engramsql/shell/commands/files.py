@@ -107,4 +107,4 @@ def _export(session: Session, words: list[str]) -> None:
     def work(to: Destination) -> None:
         to.file.write(f"{export(session.database, words)}\n".encode())
 
-    session.work(work)
+    session.work(work, says=True)
