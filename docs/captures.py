@@ -21,7 +21,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPAT
 
 from terminal import PROMPT, Terminal, shell  # noqa: E402 (a program of its own has no package)
 
-PAGES = (ROOT / "docs" / "shell.md",)
+PAGES = (ROOT / "docs" / "shell.md", ROOT / "README.md")
 CHECKPOINT = "tests/golden/ckpt_qwen4_exp_fp8"
 _PLACE = re.compile(
     r"^<!-- (?P<kind>capture: (?P<name>\S+)|commands|settings) -->\n(?P<text>.*?)^<!-- end -->\n",

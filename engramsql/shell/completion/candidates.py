@@ -96,6 +96,7 @@ def written(name: str, snapshot: Snapshot) -> str:
     """``name`` as it is written in SQL: in quotes only where it must be.
 
     Example:
+        >>> from engramsql.shell.completion.catalog import Snapshot
         >>> written("head", Snapshot()), written("my table", Snapshot())
         ('head', '"my table"')
     """
