@@ -30,7 +30,7 @@ SAMPLES = {
     ".attach": f".attach {GOLDEN / 'ckpt_deepseek_v41'} other",
     ".config": ".config",
     ".edit": None,  # needs a terminal
-    ".export": ".export ple {directory}/ple.parquet",
+    ".export": ".export --sql 'SELECT rowid FROM ple' --output {directory}/ple.parquet",
     ".help": ".help",
     ".history": ".history",
     ".maxrows": ".maxrows 7",

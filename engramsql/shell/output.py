@@ -10,6 +10,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -285,7 +286,11 @@ class CommandSink(Sink):
 
     def finish(self) -> None:
         self._pipe.close()
-        if code := self._process.wait():
+        code = self._process.wait()
+        if code == -signal.SIGINT:
+            # Ctrl-C went to the command too.
+            raise KeyboardInterrupt
+        if code:
             raise ArgumentError(f"the command ended with exit code {code}")
 
     def abort(self) -> None:
