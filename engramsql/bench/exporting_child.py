@@ -1,0 +1,31 @@
+"""The process of one export of a whole table: prints its seconds, code path and most memory as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+from engramsql.bench.measure import drop_pages
+from engramsql.bench.memory import own_peak, peak_bytes
+from engramsql.bench.target import paths_since_now
+from engramsql.database import connect
+
+__all__ = ["work"]
+
+
+def work(database: str, name: str, out: str, values: Any, files: list[str]) -> dict[str, Any]:
+    """Exports table ``name`` to the Arrow file ``out``, none of whose rows are in memory at the beginning."""
+    drop_pages(files)
+    with connect(database, read_only=True) as opened:
+        path = paths_since_now(opened.table(name))
+        with own_peak() as peak:
+            start = time.perf_counter()
+            opened.export(name, out, values=values)
+            seconds = time.perf_counter() - start
+        return {"seconds": seconds, "path": path(), "peak_bytes": peak_bytes(), "own_peak_bytes": peak.bytes}
+
+
+if __name__ == "__main__":
+    print(json.dumps(work(**json.load(sys.stdin))))
