@@ -45,8 +45,8 @@ __all__ = [
 
 BATCHES = (16, 256, 8192, 65536, 1_000_000)
 _WARM_ROWS = 50_000
-# Rows of a thread at least; a batch is split if there are two such parts. The engine gives threads fewer rows where calls
-# follow each other; here it is held to one thread then, as the loop beside it is.
+# Rows of a thread at least; a batch is split if there are two such parts. The engine splits smaller batches where
+# calls follow each other; here it is held to one thread then, as the loop beside it is.
 _ROWS_PER_THREAD = 32 << 10
 
 
