@@ -124,12 +124,18 @@ fn completed(call: impl FnOnce(*mut c_char) -> bool) {
 
 /// The text of an exception as DuckDB shows it: `Out of Memory Error: failed to allocate ...`.
 ///
-/// DuckDB's exceptions carry a JSON object of type and message, others a text of their own.
+/// DuckDB's exceptions carry a JSON object of type and message, others a text of their own. One that is too long comes cut.
 fn spoken(what: &str) -> String {
-    let Ok(told) = serde_json::from_str::<serde_json::Value>(what) else {
-        return what.to_owned();
+    let member = |name: &str| {
+        let (_, rest) = what.split_once(&format!("\"{name}\":\""))?;
+        // Up to the quote that ends the text, or as far as it goes.
+        let end = rest
+            .match_indices('"')
+            .find(|(at, _)| rest[..*at].bytes().rev().take_while(|&b| b == b'\\').count() % 2 == 0);
+        let text = &rest[..end.map_or(rest.len(), |(at, _)| at)];
+        Some(serde_json::from_str(&format!("\"{text}\"")).unwrap_or_else(|_| text.to_owned()))
     };
-    match (told["exception_type"].as_str(), told["exception_message"].as_str()) {
+    match (member("exception_type"), member("exception_message")) {
         (Some(kind), Some(message)) => format!("{kind} Error: {message}"),
         _ => what.to_owned(),
     }
@@ -145,5 +151,6 @@ mod tests {
         assert_eq!(spoken(what), "Out of Memory Error: failed to allocate \"x\"\n\nsee");
         assert_eq!(spoken("std::bad_alloc"), "std::bad_alloc");
         assert_eq!(spoken("[1]"), "[1]");
+        assert_eq!(spoken(&what[..what.len() - 9]), "Out of Memory Error: failed to allocate \"x\"\n");
     }
 }
