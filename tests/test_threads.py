@@ -31,8 +31,6 @@ def workers():
 database = engramsql.connect(sys.argv[1])
 table = database.table("rows")
 ids = np.random.default_rng(1).integers(0, table.rows, 70_000)
-table.fetch(np.arange(table.rows))
-table.fetch(np.arange(table.rows))
 """
 
 
@@ -58,7 +56,11 @@ def answers(store: Path, database: Path, code: str) -> list[str]:
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor shares nothing")
 def test_callers_that_come_first_at_once_start_the_workers_once(store: Path, tmp_path: Path) -> None:
+    # The first batch shows that the rows are in memory, the others are shared.
     code = """
+database.set_threads(1)
+table.fetch(np.arange(table.rows))
+database.set_threads(None)
 barrier = threading.Barrier(8)
 found = []
 
@@ -82,7 +84,8 @@ print(all((rows == table.fetch(ids)).all() for rows in found), workers())
 def test_a_query_keeps_to_the_threads_that_duckdb_has(store: Path, tmp_path: Path) -> None:
     code = """
 database.sql("SET threads = 1")
-query = "SELECT count(f.row) FROM (SELECT list(range * 7 % 200000) AS ids FROM range(100000)) AS s, engram_fetch('rows', s.ids) AS f"
-print(database.sql(query).fetchone()[0], workers())
+lists = "(SELECT list(range * 7 % 200000) AS ids FROM range(100000)) AS s"
+query = f"SELECT count(f.row) FROM {lists}, engram_fetch('rows', s.ids) AS f"
+print(database.sql(query).fetchone()[0], table.fetch(np.arange(table.rows)).shape[0], workers())
 """
-    assert answers(store, tmp_path / "db", code) == ["100000", "0"]
+    assert answers(store, tmp_path / "db", code) == ["100000", "200000", "0"]
