@@ -20,14 +20,15 @@ def read_line(prompt: str) -> str:
         KeyboardInterrupt: On Ctrl-C.
         EOFError: If there is no more.
     """
-    sys.stdout.write(prompt)
-    sys.stdout.flush()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     before = signal.getsignal(signal.SIGINT)
     descriptor = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Not before: who sees it may press Ctrl-C.
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
         line = b""
         while not line.endswith(b"\n"):
             ready, _, _ = select.select([sys.stdin, woken], [], [])
