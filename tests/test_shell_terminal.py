@@ -84,6 +84,35 @@ def test_an_error_has_its_line_a_caret_and_the_nearest_name(home: Path):
         assert "Traceback" not in terminal.plain()
 
 
+def test_what_a_change_changed_is_said_once(home: Path):
+    with shell(home) as terminal:
+        terminal.run("CREATE TABLE t AS SELECT range AS i FROM range(3);")
+        terminal.run("INSERT INTO t VALUES (7), (8);", "2 rows changed")
+        terminal.run("UPDATE t SET i = 0 WHERE i = 7;", "1 row changed")
+        terminal.run("SELECT count(*) AS n, 4711 AS mark FROM t;", "│     5 │  4711 │")
+
+
+def test_what_is_opened_instead_is_opened_in_the_same_way(home: Path, tmp_path: Path):
+    import engramsql
+
+    with engramsql.connect(tmp_path / "mydb") as database:
+        database.register("ple", CHECKPOINT)
+    with shell(home, "--read-only", "--threads", "1") as terminal:
+        terminal.run(f".open {tmp_path / 'mydb'}", "mydb: ple (1,408 rows)")
+        terminal.run("SELECT current_setting('threads') AS threads;", "│       1 │")
+        terminal.run(f".attach {CHECKPOINT} more", "read-only")
+
+
+def test_a_name_cannot_act_on_the_terminal(home: Path, tmp_path: Path):
+    path = tmp_path / "evil\x1b[31m"
+    path.symlink_to(CHECKPOINT)
+    with shell(home, path, columns=200, NO_COLOR="1") as terminal:
+        assert "evil\\x1b[31m" in terminal.plain()
+        terminal.run("SELECT chr(27) || '[31m' AS value;", "\\x1b[31m")
+        terminal.run("SELECT error(chr(27) || '[31m');", "\\x1b[31m")
+        assert b"\x1b[31m" not in terminal.written
+
+
 # Ctrl-C
 
 LONG = {

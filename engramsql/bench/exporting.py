@@ -158,7 +158,7 @@ def _whole_table(section: Section, target: Target, rounds: int, directory: Path)
                 continue
             answers: list[dict[str, Any]] = []
 
-            def export(values: str = values, answers: list[dict[str, Any]] = answers) -> float:
+            def export(values: str = values, answers: list[dict[str, Any]] = answers, watch: bool = False) -> float:
                 progress(f"export: the table as {values}")
                 question = {
                     "database": target.database,
@@ -166,6 +166,7 @@ def _whole_table(section: Section, target: Target, rounds: int, directory: Path)
                     "out": str(out),
                     "values": values,
                     "files": target.files(),
+                    "watch": watch,
                 }
                 answers.append(ask("exporting_child", question, f"the export as {values}"))
                 return float(answers[-1]["seconds"])
@@ -191,6 +192,8 @@ def _whole_table(section: Section, target: Target, rounds: int, directory: Path)
                 out.unlink(missing_ok=True)
                 return plain
 
+            # Before the rounds, which its memory is not watched in.
+            export(watch=True)
             name = "plain copy" if values == "row" else "plain writing"
             what = f"the table as {values}"
             ours, limit = a_b_b_a(

@@ -7,6 +7,7 @@ where results go, ``prompt`` reads lines. Only ``prompt`` touches prompt-toolkit
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 __all__ = ["run"]
 
@@ -36,13 +37,17 @@ def run(
     from engramsql import __version__
     from engramsql.commands import require, warn_of_lost
     from engramsql.database import connect
+    from engramsql.export.visible import cut
     from engramsql.shell import config, prompt
     from engramsql.shell.history import HistoryFile
+    from engramsql.shell.output import terminal_size
     from engramsql.shell.session import Session
 
     if path is not None:
         require(path)
-    session = Session(connect(path, read_only=read_only, ram_budget=ram_budget, threads=threads))
+    opened = partial(connect, read_only=read_only, ram_budget=ram_budget, threads=threads)
+    session = Session(opened(path))
+    session.connect = opened
     try:
         if read_config:
             for problem in config.load(config.config_path(), session.settings):
@@ -51,7 +56,10 @@ def run(
             session.settings.set("mode", mode)
         keep = session.settings.history
         history = HistoryFile(config.history_path(), keep) if keep else None
-        session.print(f"EngramSQL {__version__} - {session.greeting()}")
+        # One line: a path can be long.
+        session.print(
+            cut(f"EngramSQL {__version__} - {session.greeting()}", terminal_size().columns, "...", count=False)
+        )
         session.print("End a statement with ; - .help lists the commands, Ctrl-D ends the session")
         # The first result would wait for it; now the user reads.
         threading.Thread(target=_prepare, name="engramsql-prepare", daemon=True).start()

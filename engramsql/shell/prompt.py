@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 from typing import TYPE_CHECKING
 
 from engramsql.shell.output import is_dumb
+from engramsql.shell.plain import read_line
 from engramsql.shell.statements import finished
 
 if TYPE_CHECKING:
@@ -48,11 +48,9 @@ def _plain(session: Session) -> Callable[[], str]:
         if session.draft:
             print(session.draft)
         session.draft = ""
-        # Only while it waits Ctrl-C has something to end here.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             while not lines or not finished("\n".join(lines)):
-                lines.append(input(_CONTINUATION if lines else _PROMPT))
+                lines.append(read_line(_CONTINUATION if lines else _PROMPT))
         except KeyboardInterrupt:
             print()
             raise
@@ -60,8 +58,6 @@ def _plain(session: Session) -> Callable[[], str]:
             print()
             if not lines:
                 raise
-        finally:
-            signal.signal(signal.SIGINT, before)
         typed.append("\n".join(lines))
         return typed[-1]
 

@@ -85,6 +85,8 @@ class Session:
         self.draft = ""
         #: The last statement, as it was typed.
         self.last = ""
+        #: Opens a database as the first one was opened.
+        self.connect: Callable[[str | None], Database] = connect
         #: How many files deep `.read` is.
         self.depth = 0
         #: Called before the database is closed, by whoever uses it too.
@@ -116,9 +118,9 @@ class Session:
         """The connection that statements run on."""
         return self._connection
 
-    def open(self, path: str | None, *, read_only: bool = False) -> None:
+    def open(self, path: str | None) -> None:
         """Opens another database instead, if it can be opened."""
-        database = connect(path, read_only=read_only)
+        database = self.connect(path)
         self.leaving()
         self.close_database()
         self._take(database)
@@ -249,16 +251,22 @@ class Session:
         """Runs a statement and shows what it returns; None if that is nothing."""
         mode = mode or ("vertical" if piece.vertical else self.settings.mode)
         with self._progress() as progress:
+            changed: list[tuple[int]] = []
 
             def begin() -> Counted | None:
                 relation = relation_of()
                 if relation is None or not script.has_rows(piece.text, relation.columns):
+                    if self.terminal and relation is not None and relation.columns == ["Count"]:
+                        changed.extend(relation.fetchall())
                     return None
                 return Counted(relation)
 
             # A relation is fetched when it is written; what has no result opens no file.
             result = self.runner.run(begin, self._connection.interrupt, progress.tick)
             if result is None:
+                progress.hide()
+                for (count,) in changed:
+                    self.say(f"{count:,} row{'' if count == 1 else 's'} changed")
                 return None
             # It stands for the relation, with all that writers use.
             rows = cast("duckdb.DuckDBPyRelation", result)
@@ -361,7 +369,8 @@ class Session:
         once, self._once = self._once, None
         try:
             with self._opened(lambda: None) as to:
-                to.file.write(f"{text}\n".encode())
+                shown = text if to.style is None else visible_lines(text)
+                to.file.write(f"{shown}\n".encode())
         finally:
             self._once = once
 
