@@ -68,8 +68,9 @@ $(VENV)/created:
 
 # Release builds, shared by both: the second one only packs.
 $(VENV)/installed: $(VENV)/created $(COMPILED)
-	@echo 'building two release libraries and installing them into $(VENV); the first time takes a few minutes'
-	$(PIP) install --quiet --editable .
+	@echo 'installing into $(VENV): pip fetches Python packages and cargo its crates over the network, then two release'
+	@echo 'libraries are compiled, which the first time takes a few minutes; each crate is named as it is compiled'
+	$(PIP) install --verbose --editable .
 	@touch $@
 
 dist/built: $(VENV)/installed $(PACKAGED)

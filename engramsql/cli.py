@@ -19,6 +19,7 @@ from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.export import FORMATS
 from engramsql.export.files import options as export
 from engramsql.lifecycle import options as lifecycle
+from engramsql.plot import options as plot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,8 +93,15 @@ def _fail(message: str) -> int:
 
 
 def say(line: str) -> None:
-    """A message on stderr; none if that is closed, where print would take stdout."""
+    """A message on stderr; none if that is closed, where print would take stdout.
+
+    Control characters are escapes: a message may quote a value, which must not send codes to a terminal.
+    """
     if sys.stderr is not None:
+        if not line.isprintable():
+            from engramsql.export.visible import visible_lines
+
+            line = visible_lines(line)
         print(line, file=sys.stderr)
 
 
@@ -123,6 +131,7 @@ def _script_parser() -> argparse.ArgumentParser:
         "--ram-budget", metavar="SIZE", help="memory for rows read from the disk: 8GB, 512MiB, 0 for none"
     )
     parser.add_argument("--threads", metavar="N", type=_count, help="threads of a query; one per processor if left out")
+    parser.add_argument("--no-init", action="store_true", help="open the shell without its configuration file")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.set_defaults(run=_run_script)
     return parser
@@ -156,8 +165,20 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
     if options.db is not None and _looks_like_sql(options.db):
         parser.error(f"no directory '{options.db}'; SQL is given with -c SQL, or -f FILE")
     if options.command is None and options.file is None and is_terminal(sys.stdin):
-        say(f"{parser.prog}: nothing to run; give -c SQL, -f FILE, or pipe SQL in (--help)")
-        return USAGE
+        if not is_terminal(sys.stdout):
+            say(f"{parser.prog}: stdout is no terminal for the shell; give -c SQL, -f FILE, or pipe SQL in (--help)")
+            return USAGE
+        from engramsql import shell
+
+        shell.run(
+            options.db,
+            read_only=options.read_only,
+            ram_budget=options.ram_budget,
+            threads=options.threads,
+            mode=options.format,
+            read_config=not options.no_init,
+        )
+        return GOOD
     from engramsql.commands import run_script
 
     run_script(
@@ -380,6 +401,7 @@ COMMANDS = {
     "check": ("look at headers, manifests, sizes, and missing or stray files", lifecycle.check),
     "export": ("write a table, e_t of a corpus or a query to Arrow, Parquet, NumPy, ... files", export.build),
     "profile": ("say what is in a table: dead rows, range, norms, head by head", _build_profile),
+    "plot": ("draw what is in a table, where it lies, what a read costs", plot.build),
     "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),
     "warm": ("read a table into the page cache of the system", _build_warm),
     "extension-path": ("print the path of the DuckDB extension", _build_extension_path),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 import weakref
@@ -72,6 +73,11 @@ def connect(
     return database
 
 
+def _place_for_spilling(temporary: str | None) -> str:
+    """A path for what does not fit in memory; DuckDB makes the directory when it needs it, and removes it at close."""
+    return os.path.join(temporary or tempfile.gettempdir(), f"engramsql-spill-{os.getpid()}-{secrets.token_hex(4)}")
+
+
 def _open(path: str | os.PathLike[str] | None, *, read_only: bool) -> Database:
     if path is None:
         return _open_temporary(None, read_only=read_only)
@@ -122,6 +128,8 @@ class Database(Statements, Inspection, Lifecycle, Exporting):
                 "allow_unsigned_extensions": "true",
                 # The caller's variables are one frame further up than DuckDB looks by default.
                 "python_scan_all_frames": "true",
+                # By default what does not fit in memory goes to `.tmp` in the working directory.
+                "temp_directory": _place_for_spilling(temporary),
             },
         )
         try:
@@ -148,6 +156,11 @@ class Database(Statements, Inspection, Lifecycle, Exporting):
         # Whoever has it can make views.
         self._planner.forget()
         return self._connection
+
+    @property
+    def label(self) -> str:
+        """What was opened: the path as it was given, or ``:memory:``."""
+        return self._label
 
     @property
     def directory(self) -> Path | None:
@@ -398,6 +411,15 @@ class Database(Statements, Inspection, Lifecycle, Exporting):
             return f"<Database {self._label!r}, closed>"
         names = ", ".join(entry.name for entry in self._session.tables())
         return f"<Database {self._label!r}: {names or 'no tables'}>"
+
+    def _repr_html_(self) -> str:
+        """Tables and views for notebooks, from the catalog: no row is read."""
+        from engramsql._notebook import closed_html, database_html
+
+        session = self._session
+        if session is None:
+            return closed_html(self._label)
+        return database_html(self._label, session.tables(), session.record_views(), session.views())
 
 
 def _remove_temporary(directory: str, owner: int) -> None:

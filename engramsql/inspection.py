@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engramsql.commands import output, require
 from engramsql.database import connect
 from engramsql.export import write
+from engramsql.export.style import style_of
 from engramsql.progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -37,5 +38,5 @@ def _profile(database: Database, name: str, format: str) -> None:
         heads = database.profile(name, progress=line.show_stage)
     with duckdb.connect() as connection:
         sink = output()
-        write(connection.from_arrow(heads), format, sink)
+        write(connection.from_arrow(heads), format, sink, style_of(sys.stdout))
         sink.flush()

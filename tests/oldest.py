@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import venv
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+
+from engramsql.udf import extension_path
 
 OLDEST = "1.5.6"
 OLDEST_VENV = Path(__file__).parent.parent / ".venv-oldest"
@@ -39,3 +43,21 @@ def run_oldest(code: str, *args: str) -> str:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def answers_of_oldest(prepare: list[str], asked: list[str]) -> list[str]:
+    """What a database in memory there, with the extension and after some statements, answers to others; a line each."""
+    code = """
+import duckdb, json, sys
+con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+con.load_extension(sys.argv[1])
+prepare, asked = json.load(open(sys.argv[2]))
+for sql in prepare:
+    con.execute(sql)
+for sql in asked:
+    print(con.execute(sql).fetchall())
+"""
+    with TemporaryDirectory() as directory:
+        statements = Path(directory) / "statements.json"
+        statements.write_text(json.dumps([prepare, asked]), encoding="utf-8")
+        return run_oldest(code, str(extension_path()), str(statements)).splitlines()

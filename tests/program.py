@@ -5,12 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import sys
 import termios
 
-__all__ = ["PROGRAM", "in_terminal", "on_terminal", "run"]
+__all__ = ["PROGRAM", "in_terminal", "interrupted", "on_terminal", "run"]
 
 # Whoever runs the tests may ignore Ctrl-C, which a child inherits.
 PROGRAM = [
@@ -40,6 +41,22 @@ def in_terminal(*words: object) -> tuple[str, str]:
         out = process.stdout.read()
         assert process.wait(60) == 0
     return out, seen
+
+
+def interrupted(*words: object) -> tuple[int, str]:
+    """Exit code and stdout of a command that gets Ctrl-C when a terminal on stderr has its first line of progress."""
+    parent, child = pty.openpty()
+    with subprocess.Popen([*PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=child, text=True) as process:
+        os.close(child)
+        try:
+            assert os.read(parent, 4096)
+            process.send_signal(signal.SIGINT)
+            code = process.wait(60)
+            assert process.stdout is not None
+            return code, process.stdout.read()
+        finally:
+            process.kill()
+            os.close(parent)
 
 
 def on_terminal(*words: object) -> tuple[int, str]:

@@ -11,9 +11,7 @@ import pytest
 from golden_data import GOLDEN
 from helpers import q, sql_refuses
 from ngram_reference import ORDERS, SIZES, Gram, corpus_grams
-from oldest import run_oldest
-
-from engramsql.udf import extension_path
+from oldest import answers_of_oldest
 
 HEADS = range(len(SIZES))
 
@@ -233,15 +231,9 @@ def test_the_oldest_duckdb_says_the_same(ple: Any, corpus: list[list[int] | None
         "SELECT count(*), sum(lookups) FROM engram_row_ngrams('ple', 'docs', 7)",
         "SELECT count(*), sum(g.rowid) FROM docs, engram_ngrams('ple', docs.tokens) AS g",
     ]
-    code = """
-import duckdb, sys
-con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-con.load_extension(sys.argv[1])
-con.execute(f"CALL engram_register('ple', '{sys.argv[2]}')")
-con.execute(f"CREATE TABLE docs AS SELECT unnest({sys.argv[3]}::BIGINT[][]) AS tokens")
-for sql in sys.argv[4:]:
-    print(con.execute(sql).fetchall())
-"""
     literal = str(corpus).replace("None", "NULL")
-    said = run_oldest(code, str(extension_path()), str(GOLDEN / "ckpt_qwen4_exp_fp8"), literal, *asked)
-    assert said.splitlines() == [str(q(ple, sql)) for sql in asked]
+    prepare = [
+        f"CALL engram_register('ple', '{GOLDEN / 'ckpt_qwen4_exp_fp8'}')",
+        f"CREATE TABLE docs AS SELECT unnest({literal}::BIGINT[][]) AS tokens",
+    ]
+    assert answers_of_oldest(prepare, asked) == [str(q(ple, sql)) for sql in asked]

@@ -14,10 +14,8 @@ from extension_support import FP8, connect
 from golden_data import GOLDEN
 from helpers import q, sql_refuses
 from ngram_reference import SIZES
-from oldest import run_oldest
+from oldest import answers_of_oldest
 from test_inspect import decoded
-
-from engramsql.udf import extension_path
 
 
 def changed_copy(directory: Path) -> Path:
@@ -228,14 +226,5 @@ def test_the_oldest_duckdb_says_the_same(both: Any, tmp_path: Path) -> None:
         "SELECT head, rows, changed, relative_max, born, died FROM engram_drift('a', 'b')",
         "FROM engram_head_primes('a')",
     ]
-    code = """
-import duckdb, sys
-con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-con.load_extension(sys.argv[1])
-con.execute(f"CALL engram_register('a', '{sys.argv[2]}')")
-con.execute(f"CALL engram_register('b', '{sys.argv[3]}')")
-for sql in sys.argv[4:]:
-    print(con.execute(sql).fetchall())
-"""
-    said = run_oldest(code, str(extension_path()), str(FP8), str(tmp_path / "changed"), *asked)
-    assert said.splitlines() == [str(q(both, sql)) for sql in asked]
+    prepare = [f"CALL engram_register('a', '{FP8}')", f"CALL engram_register('b', '{tmp_path / 'changed'}')"]
+    assert answers_of_oldest(prepare, asked) == [str(q(both, sql)) for sql in asked]

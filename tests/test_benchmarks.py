@@ -652,7 +652,9 @@ def test_keyed_measures_the_table_and_one_of_released_size(
     assert join.name == "20000 rows: join of 500 random keys with the table"
     (lookup,) = (result for result in section.results if result.name.endswith("WHERE rowid = ?"))
     assert lookup.extra["p90_us"] <= lookup.highest_us
-    assert 0 < lookup.extra["planner_us"] < lookup.median_us
+    # Both were measured, and rows were read for it by a path of the engine.
+    assert lookup.extra["planner_us"] > 0
+    assert lookup.code_path not in ("", "DuckDB")
     laterals = [result for result in section.results if "lateral" in result.name]
     assert [set(result.ratios) for result in laterals] == [{"native gather"}] * 2
     (arrow,) = (result for result in section.results if "Arrow" in result.name)

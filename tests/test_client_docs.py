@@ -50,7 +50,7 @@ def command(name: str, code: str, directory: Path) -> list[str]:
 @pytest.mark.parametrize("name", ["Command line", "Python", "Node", "Java", "Go", "ADBC"])
 @pytest.mark.timeout(900)
 def test_the_example_of_the_page_runs(name: str, tmp_path: Path) -> None:
-    with engramsql.connect(tmp_path / "mydb") as db:
+    with engramsql.connect(tmp_path / "clientdb") as db:
         db.register("ple", GOLDEN / "ckpt_qwen4_exp_fp8")
     shutil.copy(extension_path(), tmp_path)
     code, output = example(name)

@@ -468,3 +468,22 @@ def test_settings_leave_an_open_result_alone():
         db.set_ram_budget("64MB")
         assert len(result.fetchall()) == 9999
         db.set_ram_budget(None)
+
+
+@pytest.mark.parametrize("path", [None, "db"])
+def test_what_does_not_fit_in_memory_leaves_nothing_in_the_working_directory(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    with engramsql.connect(path) as db:
+        ((place,),) = db.sql("SELECT current_setting('temp_directory')").fetchall()
+        assert tmp_path not in Path(place).parents
+        before = sorted(tmp_path.rglob("*"))
+        db.execute("SET memory_limit = '60MB'; SET threads = 1")
+        found = db.execute(
+            "SELECT sum(length(s)) FROM (SELECT i::VARCHAR || repeat('x', 100) AS s FROM range(1000000) AS t(i) "
+            "ORDER BY hash(i) OFFSET 0)"
+        )
+        assert found.fetchone() == (105_888_890,)
+        # It was used: 60 MB do not hold what is sorted.
+        assert os.path.isdir(place)
+        assert sorted(tmp_path.rglob("*")) == before
+    assert not os.path.exists(place)

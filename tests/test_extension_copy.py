@@ -141,6 +141,7 @@ def test_refused_rows_leave_nothing(con, tmp_path, select, fragments):
         ("LAYER 1", ["layer says nothing without spec"]),
         ("TOKENIZER 'x'", ["tokenizer says nothing without spec"]),
         ("SPEC 'nobody'", ["unknown spec 'nobody'"]),
+        ("SPEC 'qwen_ple_v1'", ["is a hash family, not a spec", "qwen3.8-flash-next"]),
         ("SPEC 'qwen3.8-flash-next'", ["1408 rows", "reaches 320001446"]),
         ("SHARD_BYTES 'many'", ["'many' is not a size"]),
         ("SHARD_BYTES -1", ["shard_bytes cannot be -1"]),

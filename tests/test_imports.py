@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-HEAVY = ["duckdb", "numpy", "pyarrow", "sqlglot", "prompt_toolkit"]
+HEAVY = ["duckdb", "numpy", "pyarrow", "sqlglot", "prompt_toolkit", "matplotlib", "wcwidth"]
 
 
 def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["register", "--help"]])
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["register", "--help"], ["plot", "norms", "--help"]])
 def test_the_command_line_answers_without_heavy_imports(arguments: list[str]):
     code = f"""
 import sys

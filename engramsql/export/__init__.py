@@ -11,9 +11,11 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    Writer = Callable[[duckdb.DuckDBPyRelation, IO[bytes]], None]
+    from engramsql.export.style import Style
 
-__all__ = ["FORMATS", "write"]
+    Writer = Callable[[duckdb.DuckDBPyRelation, IO[bytes], Style | None], None]
+
+__all__ = ["BINARY", "FORMATS", "write"]
 
 # Name to module and function: a format's libraries are imported when it is used.
 FORMATS = {
@@ -23,27 +25,46 @@ FORMATS = {
     "tsv": ("engramsql.export.text", "write_tsv"),
     "json": ("engramsql.export.json", "write_json"),
     "jsonl": ("engramsql.export.json", "write_jsonl"),
-    "vertical": ("engramsql.export.text", "write_vertical"),
+    "vertical": ("engramsql.export.vertical", "write_vertical"),
+    "hex": ("engramsql.export.hexdump", "write_hex"),
+    "html": ("engramsql.export.html", "write_html"),
     "arrow": ("engramsql.export.arrow", "write_arrow"),
     "parquet": ("engramsql.export.arrow", "write_parquet"),
 }
+# Formats that no terminal can show.
+BINARY = frozenset(["arrow", "parquet"])
+# Those that show values in a way of their own on a terminal; the others write the same lines everywhere.
+_FOR_PEOPLE = frozenset(["box", "vertical"])
 
 
-def write(relation: duckdb.DuckDBPyRelation, format: str, sink: IO[bytes]) -> None:
+def write(relation: duckdb.DuckDBPyRelation, format: str, sink: IO[bytes], style: Style | None = None) -> None:
     """Writes the rows of ``relation`` to ``sink`` in one of FORMATS.
 
+    Args:
+        relation: The result.
+        format: One of FORMATS.
+        sink: Where the bytes go; text is UTF-8.
+        style: What the terminal behind ``sink`` can show; None if there is none. With a style ``box`` and ``vertical``
+            shorten values and results, and control characters in values are written as escapes in every text format.
+
     Raises:
-        ArgumentError: If there is no such format, or a value has no place in it.
+        ArgumentError: If there is no such format, a value has no place in it, or it is no text and there is a terminal.
         duckdb.Error: If the query fails while it runs; what was written until then stays.
     """
     import importlib
 
     if format not in FORMATS:
         raise ArgumentError(f"unknown format '{format}'; one of {', '.join(FORMATS)}")
+    if style is not None and format in BINARY:
+        raise ArgumentError(f"{format} is not for terminals; write it to a file or a pipe, or choose another format")
     module, function = FORMATS[format]
     writer: Writer = getattr(importlib.import_module(module), function)
+    if style is not None and format not in _FOR_PEOPLE:
+        from engramsql.export.visible import VisibleSink
+
+        sink = VisibleSink(sink).as_file()
     try:
-        writer(relation, sink)
+        writer(relation, sink, style)
     except (EngramError, UnicodeError, OSError):
         raise
     except (ValueError, ArithmeticError, NotImplementedError, TypeError) as error:

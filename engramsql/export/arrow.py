@@ -21,13 +21,18 @@ from engramsql.quoting import identifier
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from engramsql.export.style import Style
+
 __all__ = ["exact", "write_arrow", "write_parquet"]
 
 _BATCH_ROWS = 8192
+# A row group of Parquet: as many rows as DuckDB's own, or fewer wide ones.
+_GROUP_ROWS = 122_880
+_GROUP_BYTES = 32 << 20
 _TOO_WIDE = re.compile(r"ould not cast value (\S+) to DECIMAL\(38,0\)")
 
 
-def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """An IPC stream with its end marker.
 
     Raises:
@@ -42,7 +47,7 @@ def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
         writer.close()
 
 
-def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """A Parquet file.
 
     Raises:
@@ -54,9 +59,24 @@ def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
     with _named_overflow(relation, "parquet"):
         reader = exact(relation).to_arrow_reader(_BATCH_ROWS)
         writer = pq.ParquetWriter(sink, reader.schema)
-        for batch in reader:
-            writer.write_batch(batch)
+        for group in _row_groups(reader):
+            writer.write_table(group, row_group_size=max(1, group.num_rows))
         writer.close()
+
+
+def _row_groups(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """Batches put together as far as memory is worth it: a reader of the file looks at each row group by itself."""
+    pending: list[pa.RecordBatch] = []
+    rows, size = 0, 0
+    for batch in reader:
+        pending.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+            yield pa.Table.from_batches(pending)
+            pending, rows, size = [], 0, 0
+    if pending:
+        yield pa.Table.from_batches(pending)
 
 
 def exact(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:

@@ -1,90 +1,104 @@
-"""CSV, TSV, Markdown and one value per line. Nothing is cut; a vector is its JSON text."""
+"""CSV, TSV and Markdown. Nothing is cut; a vector is its JSON text."""
 
 from __future__ import annotations
 
-from itertools import count
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from engramsql.export.columns import batches, columns_of, plain_cells
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engramsql.export.columns import batches, columns_of, plain_cells, write_texts
+from engramsql.export.fragments import joined, replaced
+from engramsql.export.types import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import duckdb
 
-__all__ = ["write_csv", "write_markdown", "write_tsv", "write_vertical"]
+    from engramsql.export.columns import Column
+    from engramsql.export.style import Style
 
-_TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-_MARKDOWN_ESCAPES = str.maketrans({"|": "\\|", "\n": "<br>", "\r": ""})
+__all__ = ["tsv_cells", "write_csv", "write_markdown", "write_tsv"]
+
+_TSV_NULL = r"\N"
+_TSV_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+# A backslash before a bar would take its own meaning away, and a text may have a <br> of its own.
+_MARKDOWN_ESCAPES = {"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": "<br>", "\r": "&#13;"}
+_OUTER_SPACE = "^[ \t]+|[ \t]+$"
 
 
-def write_csv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_csv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """RFC 4180 with a header and LF; NULL is empty, an empty text is ``""``."""
-    header = [_csv_cell(column.name) for column in columns_of(relation)]
-    _write_lines(relation, sink, [",".join(header)], lambda row: ",".join(map(_csv_cell, row)))
+    _write_lines(relation, sink, _Form("", ",", "", "", _csv_cells, rule=False))
 
 
-def write_tsv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_tsv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     r"""Tab-separated with a header; tab, newline and backslash are ``\t``, ``\n``, ``\\``, NULL is ``\N``."""
-    header = [_tsv_cell(column.name) for column in columns_of(relation)]
-    _write_lines(relation, sink, ["\t".join(header)], lambda row: "\t".join(map(_tsv_cell, row)))
+    _write_lines(relation, sink, _Form("", "\t", "", _TSV_NULL, tsv_cells, rule=False))
 
 
-def write_markdown(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def write_markdown(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """A Markdown table; NULL is empty."""
-    names = [_markdown_cell(column.name) for column in columns_of(relation)]
-    header = [_markdown_row(names), _markdown_row(["---"] * len(names))]
-    _write_lines(relation, sink, header, lambda row: _markdown_row(list(map(_markdown_cell, row))))
+    _write_lines(relation, sink, _Form("| ", " | ", " |", "", _markdown_cells, rule=True))
 
 
-def write_vertical(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
-    r"""A line with the number of the row, then ``name: value`` per column; escapes and NULL as in TSV."""
-    names = [_tsv_cell(column.name) for column in columns_of(relation)]
-    width = max(map(len, names))
-    numbers = count(1)
-    for batch in _rows(relation):
-        for row, number in zip(batch, numbers, strict=False):
-            lines = [f"{name:>{width}}: {_tsv_cell(cell)}\n" for name, cell in zip(names, row, strict=True)]
-            sink.write("".join([f"*** row {number} ***\n", *lines]).encode())
+def tsv_cells(texts: pa.Array) -> pa.Array:
+    r"""Values that stand on one line: tab, newline and backslash as escapes, NULL as ``\N``."""
+    return pc.fill_null(replaced(texts, _TSV_ESCAPES), _TSV_NULL)
 
 
-def _write_lines(
-    relation: duckdb.DuckDBPyRelation,
-    sink: IO[bytes],
-    header: list[str],
-    line_of: Callable[[tuple[str | None, ...]], str],
-) -> None:
-    # A query that fails before its first row has written nothing.
-    rows = _rows(relation)
-    first = next(rows, [])
-    sink.write("".join(f"{line}\n" for line in header).encode())
-    sink.write("".join(f"{line_of(row)}\n" for row in first).encode())
-    for batch in rows:
-        sink.write("".join(f"{line_of(row)}\n" for row in batch).encode())
+@dataclass(frozen=True)
+class _Form:
+    """A line's begin, what stands between two cells, its end; NULL; how texts become cells; a rule below the header."""
+
+    start: str
+    between: str
+    end: str
+    null: str
+    cells: Callable[[pa.Array], pa.Array]
+    rule: bool
+
+    def line(self, cells: list[str]) -> str:
+        return f"{self.start}{self.between.join(cells)}{self.end}\n"
 
 
-def _rows(relation: duckdb.DuckDBPyRelation) -> Iterator[list[tuple[str | None, ...]]]:
+def _write_lines(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], form: _Form) -> None:
     columns = columns_of(relation)
+    names = form.cells(pa.array([column.name for column in columns], pa.string())).to_pylist()
+    head = form.line(names) + (form.line(["---"] * len(names)) if form.rule else "")
+    # A query that fails before its first row has written nothing.
     for arrays in batches(relation):
-        cells = [plain_cells(column, array) for column, array in zip(columns, arrays, strict=True)]
-        yield list(zip(*cells, strict=True))
+        sink.write(head.encode())
+        head = ""
+        cells = [_cells(column, array, form) for column, array in zip(columns, arrays, strict=True)]
+        lines = pc.binary_join_element_wise(*cells, form.between)
+        write_texts(sink, joined(form.start, lines, f"{form.end}\n"))
+    sink.write(head.encode())
 
 
-def _csv_cell(text: str | None) -> str:
-    if text is None:
-        return ""
-    if not text or any(character in text for character in ',"\n\r'):
-        return '"' + text.replace('"', '""') + '"'
-    return text
+def _cells(column: Column, array: pa.Array, form: _Form) -> pa.Array:
+    texts = plain_cells(column, array)
+    # Numbers have nothing that needs an escape.
+    return pc.fill_null(texts, form.null) if column.shape.kind is Kind.NUMBER else form.cells(texts)
 
 
-def _tsv_cell(text: str | None) -> str:
-    return r"\N" if text is None else text.translate(_TSV_ESCAPES)
+def _csv_cells(texts: pa.Array) -> pa.Array:
+    quoted = pc.or_(pc.match_substring_regex(texts, '[,"\n\r]'), pc.equal(texts, ""))
+    if pc.any(quoted).as_py():
+        texts = pc.if_else(quoted, joined('"', replaced(texts, {'"': '""'}), '"'), texts)
+    return pc.fill_null(texts, "")
 
 
-def _markdown_cell(text: str | None) -> str:
-    return "" if text is None else text.translate(_MARKDOWN_ESCAPES)
+def _markdown_cells(texts: pa.Array) -> pa.Array:
+    outer = pc.match_substring_regex(texts, _OUTER_SPACE)
+    cells = replaced(texts, _MARKDOWN_ESCAPES)
+    if pc.any(outer).as_py():
+        # Space at the ends of a cell would be taken for the cell's.
+        cells = pa.array([cell and re.sub(_OUTER_SPACE, _references, cell) for cell in cells.to_pylist()], pa.string())
+    return pc.fill_null(cells, "")
 
 
-def _markdown_row(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _references(found: re.Match[str]) -> str:
+    return "".join(f"&#{ord(character)};" for character in found[0])

@@ -17,6 +17,7 @@ from engramsql.commands import output, require, run_script, shards_text
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError, EngramError, EngramWarning, UnknownTableError
 from engramsql.export import write
+from engramsql.export.style import style_of
 from engramsql.lifecycle.options import database_of, looks_like_path
 from engramsql.progress import ProgressLine, elapsed, size
 from engramsql.quoting import folded
@@ -42,9 +43,6 @@ __all__ = [
     "list_views",
     "verify",
 ]
-
-# Rows of a comparison that are shown.
-_KEEP = 100
 
 
 def build(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
@@ -319,7 +317,7 @@ def _show(table: pa.Table, format: str) -> None:
 
     with duckdb.connect() as connection:
         sink = output()
-        write(connection.from_arrow(table), format, sink)
+        write(connection.from_arrow(table), format, sink, style_of(sys.stdout))
         sink.flush()
 
 

@@ -16,6 +16,7 @@ from engramsql.planner.predicates import Found, Queried, Reader, conjuncts, merg
 from engramsql.planner.references import Pieces, around, expression_of, is_narrow, is_repeatable, put, same_names
 from engramsql.planner.shape import columns_of, is_steady, restrictable, traced
 from engramsql.planner.source import NotUnderstoodError, Source, ends_of_columns, parse
+from engramsql.planner.swaps import swap
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ class Rewriter:
     def _select(self, node: Any, source: Source, scope: Scope, outer: Block | None, demands: Demands) -> None:
         block = block_of(node, source, scope, outer, self.catalog)
         known = self._known(block, demands)
-        swapped = joins.swap(block, known, self)
+        swapped = swap(block, known)
         for item in block.items:
             self._item(block, item, known, swapped)
         for key, value in node.args.items():

@@ -26,17 +26,20 @@ static IN_A_ROW: AtomicUsize = AtomicUsize::new(0);
 /// take turns, each has one in a row, now and then two.
 const ALONE: usize = 4;
 
-/// One call while it runs.
+/// One call while it runs, counted until it is dropped: after a panic too. A fork in the middle of calls of other threads
+/// leaves them counted in the child, whose calls then share less.
 pub(crate) struct Call {
     /// Calls that were running when this one began, itself among them.
     running: usize,
+    /// See [`alone`](Self::alone).
     alone: bool,
 }
 
 impl Call {
+    /// Counts a call of this thread.
     pub(crate) fn begin() -> Call {
         thread_local!(static OWN: u8 = const { 0 });
-        // A place of this thread's own, so no other thread's.
+        // A place of this thread's own; another thread's only when this one has ended.
         let own = OWN.with(|own| std::ptr::from_ref(own).addr());
         // Two threads here at once may count one call too many or too few: it is a guess either way.
         let alone = if LAST.swap(own, Ordering::Relaxed) == own {
@@ -70,7 +73,8 @@ impl Drop for Call {
     }
 }
 
-/// Runs both, the second on another thread if one is free, else after the first. A panic of either is one of this call.
+/// Runs both, the second on another thread if one is free, else after the first. A panic of either is one of this call, once
+/// both have ended; of two, it is the first's.
 pub(crate) fn both<A, B: Send>(first: impl FnOnce() -> A, second: impl FnOnce() -> B + Send) -> (A, B) {
     let Some(worker) = Worker::all().iter().find(|worker| worker.claim()) else {
         return (first(), second());
@@ -82,7 +86,8 @@ pub(crate) fn both<A, B: Send>(first: impl FnOnce() -> A, second: impl FnOnce() 
             outcome = Some(catch_unwind(AssertUnwindSafe(second)));
         }
     };
-    // SAFETY: `share` and what it borrows outlive the running share, whose end is waited for below, panic or not.
+    // SAFETY: the worker is claimed. `share` and what it borrows outlive the running share, whose end is waited for below,
+    // or while a panic of `first` unwinds; nothing touches them until then.
     let running = unsafe { worker.start(&mut share) };
     let first = first();
     drop(running);
@@ -100,7 +105,7 @@ type Share = *mut (dyn FnMut() + Send);
 struct Worker {
     /// [`FREE`], [`CLAIMED`] by a caller, [`READY`] to be run, [`DONE`].
     state: AtomicU32,
-    /// Written by the caller that claimed the worker, before READY; read by the worker's thread until DONE.
+    /// Written by the caller that claimed the worker, before READY; taken by the worker's thread before DONE.
     share: UnsafeCell<Option<(Share, Thread)>>,
 }
 
@@ -109,9 +114,11 @@ const CLAIMED: u32 = 1;
 const READY: u32 = 2;
 const DONE: u32 = 3;
 
-// SAFETY: `state` gives the cell to one side at a time, with release and acquire at each change.
+// SAFETY: `state` gives the cell to one side at a time: who gives it away stores with release, who gets it has seen that with
+// acquire. A caller gets it with CLAIMED, the worker's thread with READY; DONE and FREE follow in that order, and only one
+// caller's exchange succeeds.
 unsafe impl Sync for Worker {}
-// SAFETY: as above; what the pointer leads to is Send.
+// SAFETY: what the pointer leads to is Send, and a `Thread` is.
 unsafe impl Send for Worker {}
 
 /// A worker with the handle that wakes it.
@@ -120,7 +127,7 @@ struct Started {
     thread: Thread,
 }
 
-/// A share that runs; dropping waits for its end.
+/// A share that runs; dropping waits for its end. The thread that started it drops it: that is the one that is woken.
 struct Running<'a>(&'a Worker);
 
 impl Worker {
@@ -150,7 +157,8 @@ impl Worker {
     fn work(&self) {
         loop {
             self.wait_for(READY);
-            // SAFETY: READY gives the cell to this thread, and the caller keeps what the pointer leads to until DONE.
+            // SAFETY: READY gives the cell to this thread, and the caller keeps what the pointer leads to until DONE. The share
+            // does not unwind: `both` catches its panic.
             let caller = unsafe {
                 (*self.share.get()).take().map(|(share, caller)| {
                     (*share)();
@@ -190,7 +198,8 @@ impl Started {
     /// Gives a claimed worker its share.
     ///
     /// # Safety
-    /// The worker is claimed, and `share` lives, untouched, until what is returned was dropped.
+    /// The worker is claimed by this thread. `share` does not unwind, and lives, untouched, until what is returned was dropped,
+    /// by this thread and not forgotten.
     unsafe fn start<'a>(&'a self, share: &'a mut (dyn FnMut() + Send + 'a)) -> Running<'a> {
         // SAFETY: only the lifetime changes, which the caller vouches for.
         let share = unsafe { std::mem::transmute::<*mut (dyn FnMut() + Send + 'a), Share>(share) };

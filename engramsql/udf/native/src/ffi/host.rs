@@ -50,7 +50,8 @@ unsafe extern "C" {
     fn engramsql_host_validity(function: Validity, vector: duckdb_vector, text: *mut c_char, room: usize) -> bool;
 }
 
-/// Takes the functions from the host's table, which is one per process.
+/// Takes the functions from the host's table, which is one per process: [`claim_host`](super::entry::claim_host) refuses
+/// another one.
 ///
 /// # Errors
 /// The table lacks one.
@@ -68,7 +69,7 @@ pub(super) fn connect(table: &duckdb_ext_api_v1) -> Result<()> {
     Ok(())
 }
 
-/// Gives a list vector room for `count` elements and that size; whether it could.
+/// Gives a list vector room for `count` elements and that size; false if DuckDB refused, unwinds if it threw.
 ///
 /// # Safety
 /// `vector` is a live, writable list vector.
@@ -116,7 +117,7 @@ fn completed(call: impl FnOnce(*mut c_char) -> bool) {
     if call(text.as_mut_ptr().cast()) {
         return;
     }
-    // SAFETY: a call that does not come back leaves a text with its NUL.
+    // SAFETY: a call that does not come back has written a text, cut to fit, with its NUL.
     let said = unsafe { CStr::from_ptr(text.as_ptr().cast()) }.to_string_lossy();
     std::panic::resume_unwind(Box::new(HostError(spoken(&said))));
 }

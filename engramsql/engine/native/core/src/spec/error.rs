@@ -254,6 +254,14 @@ pub enum SpecError {
         /// All released names.
         known: Vec<&'static str>,
     },
+    /// A hash family where a spec is wanted: tools print families, and a family alone derives no constants.
+    #[error("'{family}' is a hash family, not a spec; {}give the path of a .toml spec file", of_family(known))]
+    FamilyIsNoSpec {
+        /// The name asked for.
+        family: String,
+        /// Released names of that family.
+        known: Vec<&'static str>,
+    },
     /// `ENGRAMSQL_KERNEL` names no level that can run here.
     #[error(transparent)]
     Kernel(#[from] CpuError),
@@ -273,6 +281,10 @@ fn at(layer: Option<u32>) -> String {
 
 fn near(nearest: &Option<&'static str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean '{name}'?)"))
+}
+
+fn of_family(known: &[&'static str]) -> String {
+    if known.is_empty() { String::new() } else { format!("released specs of it are {}, or ", known.join(", ")) }
 }
 
 impl SpecError {

@@ -67,14 +67,18 @@ impl SpecFile {
     /// # Errors
     /// An unknown name; the message lists the known ones.
     pub fn released(name: &str) -> Result<SpecFile, SpecError> {
-        match RELEASED.iter().find(|(known, _)| *known == name) {
-            Some((_, text)) => Self::parse(name, text),
-            None => Err(SpecError::UnknownSpec {
-                name: name.to_owned(),
-                nearest: nearest(name),
-                known: Self::released_names(),
-            }),
+        if let Some((_, text)) = RELEASED.iter().find(|(known, _)| *known == name) {
+            return Self::parse(name, text);
         }
+        if let Ok(family) = canonical(name) {
+            let of_family = |&(known, text): &(&'static str, &str)| {
+                Self::parse(known, text).is_ok_and(|file| file.family == family).then_some(known)
+            };
+            let known = RELEASED.iter().filter_map(of_family).collect();
+            return Err(SpecError::FamilyIsNoSpec { family: name.to_owned(), known });
+        }
+        let known = Self::released_names();
+        Err(SpecError::UnknownSpec { name: name.to_owned(), nearest: nearest(name), known })
     }
 
     /// A spec file of the user's.

@@ -1,0 +1,103 @@
+"""The arguments of ``engramsql plot`` and ``.plot``; what is heavy is imported when a picture is made."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NoReturn
+
+from engramsql.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["KINDS", "build", "parse"]
+
+KINDS = {
+    "values": "histogram of the values of a table",
+    "norms": "norms of the rows of a table, head by head",
+    "residency": "which parts of a table are in memory",
+    "plan": "what a fetch of some rows would read",
+    "latency": "how the times of a bench are distributed",
+}
+
+
+class _ShellParser(argparse.ArgumentParser):
+    """A parser for a line of the shell, where an error ends the line and not the program."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ArgumentError(f".plot: {message}; as in: .plot values TABLE")
+
+
+def build(parser: argparse.ArgumentParser) -> None:
+    """``engramsql plot``."""
+    parser.epilog = (
+        "In the terminal as text; with --output as PNG or SVG, drawn by matplotlib (pip install 'engramsql[plot]'). Of "
+        "large tables a sample is looked at, and the picture says so."
+    )
+
+    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+        from engramsql.plot.drawing import run_command
+
+        run_command(options)
+        return 0
+
+    _add_kinds(parser, _with_database, lambda kind: parser.set_defaults(run=run))
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The words behind ``.plot``.
+
+    Raises:
+        ArgumentError: If they are no picture, with what is wrong.
+    """
+    parser = _ShellParser(prog=".plot", add_help=False, allow_abbrev=False)
+    _add_kinds(parser, lambda kind: None, lambda kind: None)
+    return parser.parse_args(list(words))
+
+
+def _with_database(kind: argparse.ArgumentParser) -> None:
+    kind.add_argument(
+        "--db", metavar="DB", help="database, checkpoint or store directory; not needed where TABLE is a path"
+    )
+
+
+def _add_kinds(
+    parser: argparse.ArgumentParser,
+    add_database: Callable[[argparse.ArgumentParser], None],
+    finish: Callable[[argparse.ArgumentParser], None],
+) -> None:
+    kinds = parser.add_subparsers(
+        dest="kind", metavar="|".join(KINDS), required=True, parser_class=type(parser), help="what to draw"
+    )
+    for name, summary in KINDS.items():
+        shell = isinstance(parser, _ShellParser)
+        kind = kinds.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            add_help=not shell,
+            allow_abbrev=False,
+        )
+        if name == "latency":
+            kind.add_argument("file", metavar="FILE", help="what engramsql bench --json wrote")
+            kind.add_argument(
+                "--result", metavar="NAME", help="only results with this in their name, or one measurement"
+            )
+        else:
+            kind.add_argument("table", metavar="TABLE", help="table; or path of a checkpoint or store")
+            add_database(kind)
+        if name == "plan":
+            kind.add_argument("ids", metavar="ID", nargs="+", help="row ids, with spaces or commas between them")
+        if name in ("values", "norms"):
+            kind.add_argument("--rows", metavar="N", type=_count, help="rows to look at; all if there are no more")
+        if name == "values":
+            kind.add_argument("--log", action="store_true", help="logarithmic height, for what is rare")
+        kind.add_argument("--output", metavar="FILE", help="write a picture instead: .png or .svg")
+        kind.add_argument("--width", metavar="N", type=_count, help="columns of the text (the terminal's, else 80)")
+        finish(kind)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of at least 1")
+    return int(text)
