@@ -46,6 +46,8 @@ def computed(source: Source, first: int, rows_per_file: int) -> Iterator[Iterato
     """
     line = _Line(source, first, rows_per_file)
     try:
+        # Inside: Ctrl-C may come as soon as the thread runs.
+        line.start()
         yield line.batches()
     finally:
         line.stop()
@@ -106,11 +108,15 @@ class _Line:
         self._started: queue.SimpleQueue[_Started | BaseException | None] = queue.SimpleQueue()
         self._tasks = source.tasks(first, rows_per_file)
         self._feeder = threading.Thread(target=self._feed, name="engramsql-export-tasks", daemon=True)
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
         self._feeder.start()
 
     def _feed(self) -> None:
         try:
-            for task in self._tasks:
+            # A thread that comes late finds nobody who would wait for it.
+            for task in self._tasks if not self._stopped.is_set() else ():
                 memory = self._memory.take(task.bytes)
                 if memory is None:
                     break
@@ -147,6 +153,7 @@ class _Line:
                 continue
 
     def stop(self) -> None:
+        self._stopped.set()
         self._memory.stop()
         while self._feeder.is_alive():
             # One is lost if it falls between two statements.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engramsql.export.columns import Column, json_cells, plain_cells
+from engramsql.export.columns import Column, json_cells, plain_cells, write_texts
 from engramsql.export.files.values import VALUE_KEY
+from engramsql.export.fragments import joined
+from engramsql.export.text import csv_cells
 from engramsql.export.types import Kind, Shape
 
 if TYPE_CHECKING:
@@ -38,9 +41,9 @@ class _Text:
         for start in range(0, batch.num_rows, step):
             part = batch.slice(start, step)
             arrays = [_shown(field, array) for field, array in zip(self._fields, part.columns, strict=True)]
-            self._sink.write("".join(self._lines(arrays)).encode())
+            write_texts(self._sink, self._lines(arrays))  # type: ignore[arg-type]
 
-    def _lines(self, arrays: list[pa.Array]) -> list[str]:
+    def _lines(self, arrays: list[pa.Array]) -> pa.Array:
         raise NotImplementedError
 
     def close(self) -> None:
@@ -55,11 +58,12 @@ class Csv(_Text):
 
     def __init__(self, layout: Layout, sink: Sink) -> None:
         super().__init__(layout, sink)
-        sink.write((",".join(_quoted(column.name) for column in self._columns) + "\n").encode())
+        names = csv_cells(pa.array([column.name for column in self._columns], pa.string())).to_pylist()
+        sink.write((",".join(names) + "\n").encode())
 
-    def _lines(self, arrays: list[pa.Array]) -> list[str]:
-        cells = [plain_cells(column, array) for column, array in zip(self._columns, arrays, strict=True)]
-        return [",".join(map(_quoted, row)) + "\n" for row in zip(*cells, strict=True)]
+    def _lines(self, arrays: list[pa.Array]) -> pa.Array:
+        cells = [csv_cells(plain_cells(column, array)) for column, array in zip(self._columns, arrays, strict=True)]
+        return joined(pc.binary_join_element_wise(*cells, ","), "\n")
 
 
 class JsonLines(_Text):
@@ -67,22 +71,12 @@ class JsonLines(_Text):
 
     def __init__(self, layout: Layout, sink: Sink) -> None:
         super().__init__(layout, sink)
-        self._keys = [json.dumps(column.name, ensure_ascii=False) for column in self._columns]
+        keys = [json.dumps(column.name, ensure_ascii=False) for column in self._columns]
+        self._starts = [f"{',' if position else '{'}{key}:" for position, key in enumerate(keys)]
 
-    def _lines(self, arrays: list[pa.Array]) -> list[str]:
+    def _lines(self, arrays: list[pa.Array]) -> pa.Array:
         cells = [json_cells(column, array) for column, array in zip(self._columns, arrays, strict=True)]
-        return [
-            "{" + ",".join(f"{key}:{cell}" for key, cell in zip(self._keys, row, strict=True)) + "}\n"
-            for row in zip(*cells, strict=True)
-        ]
-
-
-def _quoted(text: str | None) -> str:
-    if text is None:
-        return ""
-    if not text or any(character in text for character in ',"\n\r'):
-        return '"' + text.replace('"', '""') + '"'
-    return text
+        return joined(*chain.from_iterable(zip(self._starts, cells, strict=True)), "}\n")
 
 
 def _shown_type(field: pa.Field) -> pa.DataType:
