@@ -176,10 +176,10 @@ class Lifecycle(ABC):
             table: Table whose rows the records hold.
             tokens: One sequence of token ids (a list or an integer array); many (lists, a two-dimensional array, an
                 Arrow list array, table or reader, an iterable); a DuckDB relation with a column of lists; a path of a
-                file of sequences (``.parquet``, ``.arrow``, ``.jsonl``, ``.npy``, or ``.txt`` with a sequence of
-                decimal ids per line); a list of paths.
+                file of sequences (``.parquet``, ``.arrow``, ``.npy``, ``.npz``, ``.safetensors``, ``.csv``,
+                ``.jsonl``, or ``.txt`` with a sequence of decimal ids per line); a list of paths.
             keys: Row ids instead of tokens: an integer array [n, heads], or the path of a keys file (text, one row id
-                per line) or ``.npy`` file.
+                per line) or of another of these files, with a list of row ids per key.
             sql: A query with a column of lists, a sequence per row: ``"SELECT tokens FROM documents"``.
             column: The list column, where a file, table or query has several.
             heads: Row ids per key, for keys of a table without a spec.
@@ -203,8 +203,6 @@ class Lifecycle(ABC):
         """
         if sum(given is not None for given in (tokens, keys, sql)) != 1:
             raise ArgumentError("give tokens, keys or sql: one of them says what the view is to hold")
-        if column is not None and keys is not None:
-            raise ArgumentError("column belongs to tokens and sql; keys have none")
         from engramsql.building import fill, identity_of, rows_of
 
         opened = self.table(table)

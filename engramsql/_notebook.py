@@ -45,14 +45,14 @@ def closed_html(label: str) -> str:
 
 
 def _table_cells(entry: TableEntry) -> list[str]:
-    known = "not known"
+    unknown = "not known"
     return [
         entry.name,
         f"{entry.rows:,}",
         f"{entry.row_bytes:,}",
-        entry.format or known,
-        known if entry.dim is None else f"{entry.dim:,}",
-        entry.spec or known,
+        entry.format or unknown,
+        unknown if entry.dim is None else f"{entry.dim:,}",
+        entry.spec or unknown,
         f"{entry.heads:,}",
         f"{entry.shards:,}",
         size(entry.bytes),

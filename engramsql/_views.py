@@ -89,9 +89,7 @@ class CatalogViews:
             # A table whose files are gone has no view; the extension names the reason when the table is used.
             self._make_relation(cursor, name)
             if folded(name) in self._hidden - hidden:
-                self._warn(
-                    f"table '{name}' is hidden by another relation of that name on this connection; drop that one"
-                )
+                self._warn(f"table '{name}' is hidden by another relation of that name on this connection; {_DROP}")
         for name, select in views.items():
             reason = self._make_view(cursor, name, select)
             if reason is not None and folded(name) not in hidden:

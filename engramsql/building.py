@@ -65,7 +65,7 @@ def fill(
     """Hands a whole corpus, or keys, to a view builder."""
     count = 0
     if keys is not None:
-        for block in _key_blocks(keys, builder.heads):
+        for block in _key_blocks(keys, builder.heads, column):
             builder.add_keys(block)
             count += len(block)
             if progress is not None:
@@ -116,11 +116,13 @@ def _described(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[str], list
     return names, parts
 
 
-def _key_blocks(keys: Any, heads: int) -> Iterator[NDArray[np.int64]]:
+def _key_blocks(keys: Any, heads: int, column: str | None = None) -> Iterator[NDArray[np.int64]]:
     from engramsql.interchange.keys import key_blocks, read_keys
 
     if isinstance(keys, (str, os.PathLike)):
-        return read_keys(keys, heads)
+        return read_keys(keys, heads, column)
+    if column is not None:
+        raise ArgumentError(f"column '{column}' belongs to a file of keys, got {type(keys).__name__}")
     return key_blocks(np.asarray(keys), heads)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.export import FORMATS
+from engramsql.export.files import options as export
 from engramsql.lifecycle import options as lifecycle
 from engramsql.plot import options as plot
 
@@ -130,6 +131,7 @@ def _script_parser() -> argparse.ArgumentParser:
         "--ram-budget", metavar="SIZE", help="memory for rows read from the disk: 8GB, 512MiB, 0 for none"
     )
     parser.add_argument("--threads", metavar="N", type=_count, help="threads of a query; one per processor if left out")
+    parser.add_argument("--no-init", action="store_true", help="open the shell without its configuration file")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.set_defaults(run=_run_script)
     return parser
@@ -163,8 +165,20 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
     if options.db is not None and _looks_like_sql(options.db):
         parser.error(f"no directory '{options.db}'; SQL is given with -c SQL, or -f FILE")
     if options.command is None and options.file is None and is_terminal(sys.stdin):
-        say(f"{parser.prog}: nothing to run; give -c SQL, -f FILE, or pipe SQL in (--help)")
-        return USAGE
+        if not is_terminal(sys.stdout):
+            say(f"{parser.prog}: stdout is no terminal for the shell; give -c SQL, -f FILE, or pipe SQL in (--help)")
+            return USAGE
+        from engramsql import shell
+
+        shell.run(
+            options.db,
+            read_only=options.read_only,
+            ram_budget=options.ram_budget,
+            threads=options.threads,
+            mode=options.format,
+            read_config=not options.no_init,
+        )
+        return GOOD
     from engramsql.commands import run_script
 
     run_script(
@@ -326,11 +340,23 @@ def _build_warm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", metavar="SIZE", help="bytes of rows at most: 8GB, 512MiB; half of the memory if left out"
     )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--tokens", metavar="FILE", nargs="+", help="only the rows that the tokens in these files need")
+    which.add_argument("--ids", metavar="FILE", nargs="+", help="only the rows whose ids are in these files")
+    parser.add_argument("--column", metavar="C", help="column, array or member of these files, if there are several")
 
-    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
-        from engramsql.warming import warm
+    def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+        some = options.tokens is not None or options.ids is not None
+        if some and options.budget is not None:
+            parser.error("--budget bounds the rows from the first on; leave it out where --tokens or --ids name rows")
+        if options.column is not None and not some:
+            parser.error("--column belongs to the files of --tokens or --ids")
+        from engramsql.warming import warm, warm_some
 
-        warm(options.db, options.name, options.budget)
+        if some:
+            warm_some(options.db, options.name, options.tokens, options.ids, options.column)
+        else:
+            warm(options.db, options.name, options.budget)
         return GOOD
 
     parser.set_defaults(run=run)
@@ -373,6 +399,7 @@ COMMANDS = {
     "index": ("build the index from keys to records of a view", lifecycle.index),
     "verify": ("prove that a table or view is what it was, or equals another", lifecycle.verify),
     "check": ("look at headers, manifests, sizes, and missing or stray files", lifecycle.check),
+    "export": ("write a table, e_t of a corpus or a query to Arrow, Parquet, NumPy, ... files", export.build),
     "profile": ("say what is in a table: dead rows, range, norms, head by head", _build_profile),
     "plot": ("draw what is in a table, where it lies, what a read costs", plot.build),
     "bench": ("measure reads, hashing, decoding and SQL on this machine", bench.build),

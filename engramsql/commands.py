@@ -17,8 +17,6 @@ from engramsql import script
 from engramsql._directory import is_database
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError
-from engramsql.export import write
-from engramsql.export.style import style_of
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["interruptible", "output", "register", "require", "run_script", "shards_text"]
+__all__ = ["interruptible", "output", "register", "require", "run_script", "shards_text", "warn_of_lost"]
 
 # How long a wait lasts before Ctrl-C is looked for.
 _STEP_SECONDS = 0.05
@@ -45,22 +43,20 @@ def run_script(
     ram_budget: str | None = None,
     threads: int | None = None,
 ) -> None:
-    """Runs statements on the database at ``path`` and writes their results to stdout."""
+    """Runs statements and dot commands on the database at ``path`` and writes their results to stdout."""
+    from engramsql.shell.session import Session
+
     if path is not None:
         require(path)
-    with connect(path, read_only=read_only, ram_budget=ram_budget, threads=threads) as database:
-        connection = database.connection
-        # A script has no Python variables; ours are not its tables.
-        connection.execute("SET python_enable_replacements = false")
-        sink, style = output(), style_of(sys.stdout)
-
-        def show(relation: duckdb.DuckDBPyRelation) -> None:
-            write(relation, format, sink, style)
-            sink.flush()
-
-        interruptible(connection, lambda: script.run(database, text, show))
-        if database.directory is not None and "create" in text.lower():
-            _warn_of_lost(database)
+    session = Session(
+        connect(path, read_only=read_only, ram_budget=ram_budget, threads=threads), sink=output(), mode=format
+    )
+    try:
+        interruptible(session.connection, lambda: script.run(session, text))
+        if session.made and session.database.directory is not None:
+            warn_of_lost(session.database)
+    finally:
+        session.close()
 
 
 def output() -> IO[bytes]:
@@ -81,7 +77,7 @@ def require(path: str) -> None:
         )
 
 
-def _warn_of_lost(database: Database) -> None:
+def warn_of_lost(database: Database) -> None:
     """Names the tables and views that a script made and that nothing keeps."""
     names = [*(entry.name for entry in database.tables()), *(entry.name for entry in database.views())]
     kept = set(map(folded, names))

@@ -25,6 +25,7 @@ __all__ = [
     "Batch",
     "Piece",
     "batches",
+    "count_of",
     "integers",
     "list_column",
     "pieces_of",
@@ -46,7 +47,7 @@ class Piece(NamedTuple):
     continues: bool
     """Whether the first of them is the rest of the sequence before."""
     numbers: NDArray[np.int64] | None = None
-    """Line or row (1-based) of each sequence in its file."""
+    """Line or row (1-based) of each sequence in its file, or its number among those in memory; NULLs count."""
     file: str = ""
     """That file and what the numbers count, as in ``'a.txt', line``; empty where there is no file."""
 
@@ -143,7 +144,8 @@ def pieces_of(tokens: object, column: str | None = None) -> Iterator[Piece]:
     if column is not None:
         raise ArgumentError(f"column '{column}' belongs to a table or a file of one, got {type(tokens).__name__}")
     if isinstance(tokens, (list, tuple, range)):
-        nested = len(tokens) > 0 and _is_sequence(tokens[0])
+        # None is a NULL list, which says nothing.
+        nested = _is_sequence(next((part for part in tokens if part is not None), None))
         return _of_sequences(tokens) if nested else _of_sequences([tokens])
     if hasattr(tokens, "__array__") or hasattr(tokens, "__dlpack__"):
         return _of_array(tokens)
@@ -152,6 +154,20 @@ def pieces_of(tokens: object, column: str | None = None) -> Iterator[Piece]:
     raise ArgumentTypeError(
         f"tokens must be a sequence of integers, sequences, an Arrow list array or a path, got {type(tokens).__name__}"
     )
+
+
+def count_of(tokens: object) -> int:
+    """Tokens of a corpus, if that can be told without reading it; else 0."""
+    if isinstance(tokens, (str, os.PathLike)):
+        from engramsql.corpus_files import count_of_file
+
+        return count_of_file(tokens)
+    if isinstance(tokens, (list, tuple)) and tokens and isinstance(tokens[0], (str, os.PathLike)):
+        counts = [count_of(path) for path in tokens]
+        return sum(counts) if all(counts) else 0
+    if isinstance(tokens, np.ndarray):
+        return int(tokens.size) if tokens.dtype.kind in "iu" else 0
+    return len(tokens) if isinstance(tokens, (list, tuple, range)) and tokens and not _is_sequence(tokens[0]) else 0
 
 
 def _is_sequence(value: object) -> bool:
@@ -191,6 +207,7 @@ def pieces_of_matrix(values: NDArray[Any], what: str = "tokens") -> Iterator[Pie
 def _of_sequences(sequences: Iterable[Any]) -> Iterator[Piece]:
     """Sequences one by one, gathered into pieces worth a call."""
     gathered: list[NDArray[np.int64]] = []
+    numbers: list[int] = []
     count = 0
     for number, sequence in enumerate(sequences):
         if sequence is None:
@@ -203,12 +220,13 @@ def _of_sequences(sequences: Iterable[Any]) -> Iterator[Piece]:
         values = _flat(sequence, f"sequence {number}")
         if len(values):
             gathered.append(values)
+            numbers.append(number + 1)
             count += len(values)
         if count >= BATCH_TOKENS:
-            yield joined(gathered)
-            gathered, count = [], 0
+            yield joined(gathered, numbers)
+            gathered, numbers, count = [], [], 0
     if gathered:
-        yield joined(gathered)
+        yield joined(gathered, numbers)
 
 
 def joined(sequences: Sequence[NDArray[np.int64]], numbers: Sequence[int] | None = None) -> Piece:
@@ -278,8 +296,7 @@ def _of_arrow(source: Any, column: str | None) -> Iterator[Piece]:
             raise ArgumentError(f"column '{column}' belongs to a table, got one column already")
         chunks = source.chunks if isinstance(source, pa.ChunkedArray) else [source]
         if is_list(source.type):
-            for chunk in chunks:
-                yield from pieces_of_lists(chunk)
+            yield from _of_chunks(chunks)
             return
         for number, chunk in enumerate(chunks):
             values = _flat(chunk, "tokens")
@@ -291,8 +308,17 @@ def _of_arrow(source: Any, column: str | None) -> Iterator[Piece]:
     if not isinstance(source, (pa.Table, pa.RecordBatchReader)):
         raise ArgumentTypeError(f"tokens must be an Arrow array, table or reader, got {type(source).__name__}")
     name = list_column(source.schema, column, "the table")
-    for batch in source.to_batches() if isinstance(source, pa.Table) else source:
-        yield from pieces_of_lists(batch.column(name))
+    yield from _of_chunks(
+        batch.column(name) for batch in (source.to_batches() if isinstance(source, pa.Table) else source)
+    )
+
+
+def _of_chunks(chunks: Iterable[pa.Array]) -> Iterator[Piece]:
+    """The sequences of a column of lists, which counts its rows from one chunk to the next."""
+    first = 0
+    for chunk in chunks:
+        yield from pieces_of_lists(chunk, first=first)
+        first += len(chunk)
 
 
 def is_list(type_: pa.DataType) -> bool:

@@ -1,26 +1,34 @@
-"""Files of token sequences: Parquet, Arrow IPC, JSON lines, NumPy arrays and text, read in pieces."""
+"""Files of token sequences: Parquet, Arrow IPC, NumPy arrays, safetensors, CSV, JSON lines and text, read in pieces."""
 
 from __future__ import annotations
 
-import json
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engramsql.corpus import BATCH_TOKENS, Piece, integers, joined, list_column, pieces_of_lists, pieces_of_matrix
-from engramsql.errors import ArgumentError, EngramError, TokenIdError
-from engramsql.interchange.files import DAMAGED
+from engramsql.data_files import (
+    arrow_batches,
+    csv_cells,
+    decimal_words,
+    json_values,
+    kind_of,
+    named_errors,
+    open_matrix,
+)
+from engramsql.errors import ArgumentError, TokenIdError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
-__all__ = ["SUFFIXES", "pieces_of_file"]
+    from engramsql.data_files import Cell
 
-# Rows of a column file at a time: documents may be long.
-_BATCH_ROWS = 4096
+__all__ = ["count_of_file", "pieces_of_file"]
+
 _BLOCK_BYTES = 1 << 22
 
 
@@ -28,123 +36,98 @@ def pieces_of_file(path: str | os.PathLike[str], column: str | None = None) -> I
     """The sequences of a file, by its name's ending.
 
     Args:
-        path: ``.parquet``, ``.arrow``, ``.jsonl``, ``.npy``, ``.txt`` and the other endings in SUFFIXES.
-        column: The list column (the member, of lines of JSON that are objects); by default the only one.
+        path: ``.parquet``, ``.arrow``, ``.npy``, ``.safetensors``, ``.csv``, ``.jsonl``, ``.txt`` and the other endings
+            in ``data_files.KINDS``.
+        column: The list column (the array, tensor, or member of objects in lines of JSON); by default the only one.
 
     Raises:
         ArgumentError: If the ending is not known, the file cannot be read or is damaged.
         TokenIdError: If a token is no integer, or NULL.
     """
     name = os.fspath(path)
-    if not os.path.exists(name):
-        raise ArgumentError(f"'{name}' does not exist; name a file of tokens")
-    read = SUFFIXES.get(os.path.splitext(name)[1].lower())
-    if read is None:
-        raise ArgumentError(f"'{name}': the name of a file of tokens ends with one of {', '.join(SUFFIXES)}")
-    if column is not None and read in (_npy, _text):
+    kind = kind_of(name)
+    if column is not None and kind in ("npy", "txt"):
         raise ArgumentError(f"'{name}' has no columns; leave '{column}' out")
-    file = f"'{name}', {'line' if read in (_text, _json_lines) else 'row'}"
-    try:
-        for piece in read(name, column):
+    file = f"'{name}', {'line' if kind in ('txt', 'jsonl', 'csv') else 'row'}"
+    with named_errors(name):
+        for piece in _READERS[kind](name, kind, column):
             yield piece._replace(file=file)
-    except (TokenIdError, ArgumentError) as error:
-        raise error if name in str(error) else type(error)(f"'{name}': {error}") from None
-    except EngramError:
-        raise
-    except OSError as error:
-        raise ArgumentError(f"cannot read '{name}': {error.strerror or error}") from error
-    except DAMAGED as error:
-        raise ArgumentError(f"cannot read '{name}': {error}") from error
 
 
-def _parquet(name: str, column: str | None) -> Iterator[Piece]:
-    import pyarrow.parquet as pq
+def count_of_file(path: str | os.PathLike[str]) -> int:
+    """Tokens of a file, if its header says how many there are; else 0."""
+    name = os.fspath(path)
+    if os.path.splitext(name)[1].lower() != ".npy" or not os.path.exists(name):
+        return 0
+    with named_errors(name):
+        return int(np.load(name, mmap_mode="r", allow_pickle=False).size)
 
-    with pq.ParquetFile(name) as file:
-        chosen = list_column(file.schema_arrow, column, f"'{name}'")
+
+def _columns(name: str, kind: str, column: str | None) -> Iterator[Piece]:
+    chosen, batches = arrow_batches(name, kind, lambda schema: list_column(schema, column, f"'{name}'"))
+    with closing(batches):  # type: ignore[type-var]
+        for array, first in batches:
+            yield from pieces_of_lists(array, f"'{name}', column '{chosen}'", first)
+
+
+def _matrix(name: str, kind: str, column: str | None) -> Iterator[Piece]:
+    with open_matrix(name, kind, column) as matrix:
+        if len(matrix.shape) > 2:
+            raise ArgumentError(
+                f"{matrix.label} must have one dimension or two (a sequence per row), got {len(matrix.shape)}"
+            )
         first = 0
-        for batch in file.iter_batches(_BATCH_ROWS, columns=[chosen]):
-            yield from pieces_of_lists(batch.column(0), f"'{name}', column '{chosen}'", first)
-            first += batch.num_rows
+        for block in matrix.blocks(BATCH_TOKENS):
+            for piece in pieces_of_matrix(block, matrix.label):
+                if block.ndim == 1:
+                    yield piece._replace(continues=first > 0 or piece.continues)
+                else:
+                    yield piece._replace(numbers=None if piece.numbers is None else piece.numbers + first)
+            first += len(block)
 
 
-def _arrow(name: str, column: str | None) -> Iterator[Piece]:
-    import pyarrow as pa
-
-    with pa.memory_map(name) as source:
-        magic = source.read(6)
-        source.seek(0)
-        # The two forms of IPC share their endings in the wild; the file says which it is.
-        if magic == b"ARROW1":
-            file = pa.ipc.open_file(source)
-            schema, batches = file.schema, map(file.get_batch, range(file.num_record_batches))
-        else:
-            reader = pa.ipc.open_stream(source)
-            schema, batches = reader.schema, reader
-        chosen = list_column(schema, column, f"'{name}'")
-        first = 0
-        for batch in batches:
-            yield from pieces_of_lists(batch.column(chosen), f"'{name}', column '{chosen}'", first)
-            first += batch.num_rows
+def _json_lines(name: str, _: str, column: str | None) -> Iterator[Piece]:
+    return _gathered(json_values(name, column, lambda member: isinstance(member, list)), _json_sequence)
 
 
-def _npy(name: str, _: str | None) -> Iterator[Piece]:
-    # Mapped: pages come as they are read, and go.
-    yield from pieces_of_matrix(np.load(name, mmap_mode="r", allow_pickle=False), f"'{name}'")
+def _csv(name: str, _: str, column: str | None) -> Iterator[Piece]:
+    return _gathered(csv_cells(name, column), lambda cell: decimal_words(cell) if cell.strip() else None)
 
 
-def _json_lines(name: str, column: str | None) -> Iterator[Piece]:
+def _gathered(cells: Iterable[Cell], sequence: Callable[[Any], list[Any] | None]) -> Iterator[Piece]:
+    """A sequence per cell, gathered into pieces worth a call."""
     gathered: list[NDArray[np.int64]] = []
     numbers: list[int] = []
     count = 0
-    with open(name, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                tokens = _json_sequence(json.loads(line), column)
-            except RecursionError:
-                raise ArgumentError(f"line {number} is nested too deeply") from None
-            except ArgumentError as error:
-                raise ArgumentError(f"line {number} {error}") from None
-            except ValueError as error:
-                raise ArgumentError(f"line {number} is no JSON: {error}") from None
-            if tokens is None or len(tokens) == 0:
-                continue
-            if any(type(token) is not int for token in tokens):
-                odd = next(token for token in tokens if type(token) is not int)
-                raise TokenIdError(f"line {number}: token id {odd!r:.60} is not an integer")
-            gathered.append(integers(tokens, f"line {number}"))
-            numbers.append(number)
-            count += len(tokens)
-            if count >= BATCH_TOKENS:
-                yield joined(gathered, numbers)
-                gathered, numbers, count = [], [], 0
+    for line, value in cells:
+        try:
+            tokens = sequence(value)
+        except RecursionError:
+            raise ArgumentError(f"line {line} is nested too deeply") from None
+        except ValueError as error:
+            raise TokenIdError(f"line {line} {error}") from None
+        if not tokens:
+            continue
+        if any(type(token) is not int for token in tokens):
+            odd = next(token for token in tokens if type(token) is not int)
+            raise TokenIdError(f"line {line}: token id {odd!r:.60} is not an integer")
+        gathered.append(integers(tokens, f"line {line}"))
+        numbers.append(line)
+        count += len(tokens)
+        if count >= BATCH_TOKENS:
+            yield joined(gathered, numbers)
+            gathered, numbers, count = [], [], 0
     if gathered:
         yield joined(gathered, numbers)
 
 
-def _json_sequence(value: Any, column: str | None) -> list[Any] | None:
-    if isinstance(value, dict):
-        if column is None:
-            lists = [name for name, member in value.items() if isinstance(member, list)]
-            if len(lists) != 1:
-                raise ArgumentError(
-                    f"has {len(lists)} members that are lists; name one with --column (column=); its members: "
-                    f"{', '.join(value)}"
-                )
-            column = lists[0]
-        elif column not in value:
-            raise ArgumentError(f"has no member '{column}'; its members: {', '.join(value)}")
-        value = value[column]
-    elif column is not None:
-        raise ArgumentError(f"is no object with a member '{column}'")
+def _json_sequence(value: Any) -> list[Any] | None:
     if value is not None and not isinstance(value, list):
-        raise ArgumentError("is no list of integers")
+        raise ValueError("is no list of integers")
     return value
 
 
-def _text(name: str, _: str | None) -> Iterator[Piece]:
+def _text(name: str, _: str, __: str | None) -> Iterator[Piece]:
     """Decimal ids, a sequence per line; a line may be longer than memory."""
     rest = b""
     line, continues = 1, False
@@ -189,15 +172,13 @@ def _lines(block: bytes, line: int, continues: bool) -> tuple[list[Piece], int, 
     return [joined(sequences, numbers)._replace(continues=first_continues)], line, continues
 
 
-SUFFIXES: dict[str, Callable[[str, str | None], Iterator[Piece]]] = {
-    ".parquet": _parquet,
-    ".pq": _parquet,
-    ".arrow": _arrow,
-    ".arrows": _arrow,
-    ".ipc": _arrow,
-    ".feather": _arrow,
-    ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
-    ".npy": _npy,
-    ".txt": _text,
+_READERS: dict[str, Callable[[str, str, str | None], Iterator[Piece]]] = {
+    "parquet": _columns,
+    "arrow": _columns,
+    "npy": _matrix,
+    "npz": _matrix,
+    "safetensors": _matrix,
+    "csv": _csv,
+    "jsonl": _json_lines,
+    "txt": _text,
 }

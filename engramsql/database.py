@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engramsql import udf
 from engramsql._directory import is_database
+from engramsql._exporting import Exporting
 from engramsql._inspection import Inspection
 from engramsql._lifecycle import Lifecycle
 from engramsql._statements import Statements
@@ -108,7 +109,7 @@ def _open_temporary(source: Path | None, *, read_only: bool) -> Database:
         raise
 
 
-class Database(Statements, Inspection, Lifecycle):
+class Database(Statements, Inspection, Lifecycle, Exporting):
     """A database directory and its DuckDB connection; made by :func:`connect`.
 
     Every registered table is a relation of its name (``FROM ple``), also when another process registers it later. A
@@ -155,6 +156,11 @@ class Database(Statements, Inspection, Lifecycle):
         # Whoever has it can make views.
         self._planner.forget()
         return self._connection
+
+    @property
+    def label(self) -> str:
+        """What was opened: the path as it was given, or ``:memory:``."""
+        return self._label
 
     @property
     def directory(self) -> Path | None:

@@ -42,6 +42,21 @@ class ProgressLine:
             self._stage, self._started, self._from = stage, self._clock(), done
         self._show(f"{self._what}: {stage}", done, total)
 
+    def show_count(self, noun: str, done: int, total: int) -> None:
+        """Says that ``done`` of ``total`` things are done; a total of 0 is not known."""
+        now = self._clock()
+        if self._stream is None or now - self._shown < _STEP_SECONDS:
+            return
+        if self._stage != noun:
+            self._stage, self._started, self._from = noun, now, done
+        self._shown = now
+        rate = (done - self._from) / max(now - self._started, 1e-9)
+        pace = f", {rate:,.0f} {noun}/s" if rate >= 1 else ""
+        if pace and total > done:
+            pace += f", {duration((total - done) / rate)} left"
+        amount = f"{done:,} of {total:,}" if total else f"{done:,}"
+        self._line(f"{self._what}: {amount} {noun}{pace}")
+
     def _show(self, label: str, done: int, total: int) -> None:
         now = self._clock()
         if self._stream is None or now - self._shown < _STEP_SECONDS:
@@ -55,6 +70,9 @@ class ProgressLine:
         else:
             # A corpus that is streamed says at its end how long it was.
             text = f"{label}: {done:,}"
+        self._line(text)
+
+    def _line(self, text: str) -> None:
         # A line that breaks could not be written over.
         self._write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\x1b[K")
 

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from engramsql.errors import ArgumentError, EngramError
+from engramsql.errors import EngramError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from engramsql._statements import Statements
+    from engramsql.shell.session import Session
 
 __all__ = ["StatementError", "has_rows", "run", "split"]
 
@@ -56,29 +54,23 @@ def split(script: str) -> list[str]:
     return pieces
 
 
-def run(
-    database: Statements,
-    script: str,
-    show: Callable[[duckdb.DuckDBPyRelation], None],
-) -> None:
-    """Runs the statements of ``script`` and shows each result that has rows; stops at the first error.
+def run(session: Session, text: str) -> None:
+    """Runs the statements and dot commands of a script; stops at the first error.
 
     Raises:
-        StatementError: With the number of the statement and DuckDB's message in one line.
+        StatementError: With the number of the statement and the message in one line.
     """
-    statements = split(script)
-    for number, statement in enumerate(statements, start=1):
+    from engramsql.shell.session import FailedError
+    from engramsql.shell.statements import parse
+
+    pieces = parse(text).all
+    for number, piece in enumerate(pieces, start=1):
         try:
-            relation = database.sql(statement)
-            if relation is not None and has_rows(statement, relation.columns):
-                show(relation)
-        except (duckdb.Error, ArgumentError) as error:
-            raise StatementError(number, len(statements), one_line(str(error))) from error
-        except OSError as error:
-            # pyarrow's, for a query that failed after its first rows; with a number it is about the output.
-            if error.errno is not None:
-                raise
-            raise StatementError(number, len(statements), one_line(str(error))) from error
+            session.run(piece)
+        except FailedError as failure:
+            raise StatementError(number, len(pieces), failure.line) from failure
+        if session.ended:
+            return
 
 
 def has_rows(statement: str, columns: list[str]) -> bool:

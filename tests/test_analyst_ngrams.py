@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from typing import Any
 
@@ -127,3 +129,21 @@ def test_what_is_refused(ple: Any, tmp_path: Any) -> None:
     (tmp_path / "shard_000.bin").write_bytes(bytes(64))
     ple.register("s", tmp_path, width=8)
     sql_refuses(ple, "FROM engram_ngrams('s', [1])", "table 's' has no hash spec")
+
+
+def test_a_long_constant_list_takes_no_more_than_a_column_does(ple: Any) -> None:
+    """A result that DuckDB folds to a constant takes about 600 bytes a line."""
+    code = """
+import sys
+import engramsql
+db = engramsql.connect()
+db.register("ple", sys.argv[1])
+sql = f"SELECT count(*), sum(len(ngram)) FROM engram_ngrams('ple', {[7, 8, 9, 1] * 75_000})"
+print(db.sql(sql).fetchall())
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")))
+"""
+    command = [sys.executable, "-c", code, str(GOLDEN / "ckpt_qwen4_exp_fp8")]
+    found, peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    orders = q(ple, "SELECT sum(ngram_order), count(*) FROM engram_heads('ple')")
+    assert found == str([(300_000 * orders[0][1], 300_000 * orders[0][0])])
+    assert int(peak) < 1_500_000

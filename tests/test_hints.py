@@ -89,6 +89,17 @@ def test_a_question_answers_in_the_words_of_the_call(ple: Any, sql: str, said: l
             assert inner not in message
 
 
+def test_every_question_about_a_corpus_is_known(ple: Any) -> None:
+    ple.execute("CREATE TABLE scalars AS SELECT 5 AS tokens")
+    signatures = q(ple, "SELECT name, signature FROM engram_functions() WHERE signature LIKE '%corpus%'")
+    assert signatures
+    for name, signature in signatures:
+        parameters = signature.split("(", 1)[1].split(")", 1)[0].split(", ")
+        given = ", ".join({"table": "'ple'", "corpus": "'keys'"}.get(parameter, "1") for parameter in parameters)
+        with pytest.raises(duckdb.Error, match=f"{name}: the corpus has no column tokens"):
+            ple.sql(f"FROM {name}({given})")
+
+
 def test_a_question_asked_from_another_database(ple: Any) -> None:
     ple.execute("ATTACH ':memory:' AS other; USE other")
     with pytest.raises(duckdb.CatalogException, match=r"memory\.main\.engram_dead_rows") as raised:

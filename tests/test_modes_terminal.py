@@ -107,12 +107,11 @@ def test_a_layout_fits(needs: list[Need], width: int):
     assert (found.gap is None) == (len(found.columns) == len(needs))
     if len(found.columns) > 1:
         assert all(w >= needs[column].least for column, w in zip(found.columns, found.widths, strict=True))
-    if gap:
-        # Not even the narrowest of those left out would fit.
-        left_out = min(need.least for k, need in enumerate(needs) if k not in found.columns)
-        assert (
-            sum(needs[k].least for k in found.columns) + 3 * len(found.columns) + 1 + gap <= max(width, 20) or left_out
-        )
+    if found.gap is not None:
+        # The next one, from the side that has fewer, would not fit.
+        before, after = found.gap, len(found.columns) - found.gap
+        kept = [*found.columns, len(needs) - 1 - after if after < before else before]
+        assert sum(needs[k].least for k in kept) + 3 * len(kept) + 1 + gap > width
 
 
 def test_a_layout_without_a_limit():

@@ -164,6 +164,13 @@ def test_scales_that_are_not_applied_are_named(db: Any, source: Path, name: str)
     assert any("not applied" in note for note in figure.notes)
 
 
+def test_scales_are_told_by_the_format_whatever_the_first_row_has(db: Any, tmp_path: Path):
+    # One block of a row: the values, then two scales that are NaN.
+    (tmp_path / "shard_000.bin").write_bytes((b"\x11" * 16 + b"\x7f" * 2) * 4)
+    db.register("t", tmp_path, format="nvfp4", scale=0.5, width=18, rows_per_shard=4)
+    assert "before block scales" in values_figure(db, "t").x
+
+
 def test_norms_are_those_of_the_heads(db: Any):
     db.register("ple", FP8)
     figure = norms_figure(db, "ple")
@@ -258,10 +265,14 @@ def test_residency_is_what_the_page_cache_holds(db: Any, tmp_path: Path):
     assert line.remark == f"{resident / (rows * 160):.1%} of 10.5 MB".replace("%", " %")
 
 
-def bench_file(directory: Path, *results: tuple[str, list[float]]) -> Path:
+def bench_text(*results: tuple[str, list[Any]]) -> str:
     entries = [{"name": name, "unit": "row", "units": 2, "seconds": seconds} for name, seconds in results]
+    return json.dumps({"schema": 1, "measurements": {"hot": {"results": entries}}})
+
+
+def bench_file(directory: Path, *results: tuple[str, list[float]]) -> Path:
     path = directory / "bench.json"
-    path.write_text(json.dumps({"schema": 1, "measurements": {"hot": {"results": entries}}}))
+    path.write_text(bench_text(*results))
     return path
 
 
@@ -286,6 +297,9 @@ def test_latencies_of_a_bench(tmp_path: Path):
         ("[]", "not what engramsql bench --json writes"),
         ('{"schema": 2}', "schema 2"),
         ('{"schema": 1, "measurements": {"hot": {"results": [{"name": "x"}]}}}', "not what engramsql bench"),
+        (bench_text(("x", ["soon"])), "not what engramsql bench"),
+        (bench_text(("x", [float("nan")])), "a time is not finite"),
+        (bench_text(("x", [1.0])).replace('"unit"', '"per"'), "not what engramsql bench"),
     ],
 )
 def test_what_is_no_bench_is_refused(tmp_path: Path, content: str, words: str):
@@ -379,7 +393,12 @@ def test_pictures_as_files(db: Any, tmp_path: Path, words: str):
     drawn(db, *words.split(), "--output", str(tmp_path / "x.svg"))
     if not words.startswith("residency"):
         assert (tmp_path / "x.svg").read_bytes() == first, "the same picture is the same file"
-    drawn(db, *words.split(), "--output", str(tmp_path / "x.PNG"))
+    umask = os.umask(0o027)
+    try:
+        drawn(db, *words.split(), "--output", str(tmp_path / "x.PNG"))
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "x.PNG").stat().st_mode & 0o777 == 0o640
     assert (tmp_path / "x.PNG").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.PNG", "x.svg"], "nothing else is left"
 

@@ -8,8 +8,9 @@
 -- How a corpus loads each head of a table. lookups: row ids asked for; ngrams: distinct n-grams among them; rows_used:
 -- distinct row ids; used_share: rows_used / size, and expected_share what as many n-grams use on average if they are
 -- spread at random; collisions: row ids with more than one distinct n-gram; collided_lookups: lookups of those row ids;
--- most_ngrams: the most distinct n-grams of one row id. corpus: the name of a table, view, CTE or file with a column tokens
--- BIGINT[], one sequence per line.
+-- most_ngrams: the most distinct n-grams of one row id. n-grams are told apart by their ids, or, where the ids of one do not
+-- fit 127 bits, by XXH3-128 of them, which takes two for one with a chance of 2^-128. corpus: the name of a table, view, CTE
+-- or file with a column tokens BIGINT[], one sequence per line.
 --
 -- Example: SELECT head, size, lookups, ngrams, rows_used, collisions FROM engram_head_load('ple', 'docs') LIMIT 3
 CREATE OR REPLACE MACRO main.engram_head_load("table", corpus) AS TABLE
@@ -39,7 +40,8 @@ ORDER BY _h.head;
 -- engram_collisions(table, corpus) -> (rowid, head, ngrams, lookups, main_share)
 --
 -- The row ids that more than one distinct n-gram of a corpus is hashed to, in no order. ngrams: how many; lookups: of
--- the row id; main_share: the share of the most frequent n-gram in them. engram_row_ngrams shows the n-grams of one.
+-- the row id; main_share: the share of the most frequent n-gram in them. engram_row_ngrams shows the n-grams of one. n-grams
+-- are told apart as in engram_head_load.
 -- corpus: the name of a table, view, CTE or file with a column tokens BIGINT[], one sequence per line.
 --
 -- Example: SELECT * FROM engram_collisions('ple', 'docs') ORDER BY rowid LIMIT 3

@@ -45,7 +45,8 @@ __all__ = [
 
 BATCHES = (16, 256, 8192, 65536, 1_000_000)
 _WARM_ROWS = 50_000
-# Rows that the engine gives a thread at least; a batch is split if there are two such parts.
+# Rows of a thread at least; a batch is split if there are two such parts. The engine splits smaller batches where
+# calls follow each other; here it is held to one thread then, as the loop beside it is.
 _ROWS_PER_THREAD = 32 << 10
 
 
@@ -53,7 +54,7 @@ def run(target: Target, batches: list[int] | None, peers: list[str], threads: in
     """Rows and vectors into reused arrays beside the limit loop and the peers, A B B A per batch size."""
     section = Section("hot", "hot: rows in memory (no budget for a cold read)")
     if threads > 1:
-        section.notes.append(f"the engine splits no batch below {2 * _ROWS_PER_THREAD} rows: one thread reads it")
+        section.notes.append(f"batches below {2 * _ROWS_PER_THREAD} rows are read by one thread")
     window_note(section, target)
     bring_in(target)
     table = target.open()

@@ -23,10 +23,11 @@ MEASUREMENTS = {
     "views": "a token's record in a view beside its rows, cold",
     "index": "the slot index of a view: build and lookup",
     "keyed": "SQL that names its rows by key, on a table of released size too",
+    "export": "e_t of a corpus and the whole table to files; needs room for the table as float32 and its copy",
     "inspect": "questions about a whole table or a corpus, each in a process of its own",
 }
 # Left out unless they are asked for, by name or by "all": they write gigabytes or take minutes.
-ASKED = ("build", "views", "index", "keyed", "inspect")
+ASKED = ("build", "views", "index", "keyed", "export", "inspect")
 # Name to the pip package.
 PEERS = {"engramdb": "engramdb-python", "torch": "torch", "numpy": "numpy", "arrow": "pyarrow"}
 

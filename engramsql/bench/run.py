@@ -77,7 +77,7 @@ def _measure(name: str, target: Target, options: argparse.Namespace) -> Section:
         section = module.run(target, peers, repeats)
     elif name == "decode":
         section = module.run(target, repeats)
-    elif name in ("build", "views"):
+    elif name in ("build", "views", "export"):
         section = module.run(target, repeats, Path(options.dir))
     elif name == "index":
         section = module.run(peers, repeats, Path(options.dir))
@@ -93,6 +93,7 @@ _MODULES = {
     "decode": "decoding",
     "build": "building",
     "index": "slot_index",
+    "export": "exporting",
     "inspect": "inspecting",
 }
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from engramsql.export.style import Style
 
-__all__ = ["write_arrow", "write_parquet"]
+__all__ = ["exact", "write_arrow", "write_parquet"]
 
 _BATCH_ROWS = 8192
 # A row group of Parquet: as many rows as DuckDB's own, or fewer wide ones.
@@ -40,7 +40,7 @@ def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style
     """
     _refuse(relation, ("type",), "arrow")
     with _named_overflow(relation, "arrow"):
-        reader = _exact(relation).to_arrow_reader(_BATCH_ROWS)
+        reader = exact(relation).to_arrow_reader(_BATCH_ROWS)
         writer = pa.ipc.new_stream(sink, reader.schema)
         for batch in reader:
             writer.write_batch(batch)
@@ -57,7 +57,7 @@ def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Sty
 
     _refuse(relation, ("type", "interval", "union"), "parquet")
     with _named_overflow(relation, "parquet"):
-        reader = _exact(relation).to_arrow_reader(_BATCH_ROWS)
+        reader = exact(relation).to_arrow_reader(_BATCH_ROWS)
         writer = pq.ParquetWriter(sink, reader.schema)
         for group in _row_groups(reader):
             writer.write_table(group, row_group_size=max(1, group.num_rows))
@@ -79,7 +79,7 @@ def _row_groups(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(pending)
 
 
-def _exact(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+def exact(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     """The relation with names of its own per column, and casts where DuckDB's Arrow export would change values."""
     casts = [cast_type(type_, exact_leaf) for type_ in relation.types]
     names = unique_names(relation.columns)

@@ -31,7 +31,6 @@ _QUOTES = "'"
 _NOT_PLAIN = "[^ -~]"
 _WHOLE_VALUES = 8
 _WHOLE_BYTES = 16
-_FIRST_VALUES = 3
 _FIRST_TEXT = 16
 _FIRST_BYTES = 8
 _LARGE, _SMALL = 12, 7
@@ -168,10 +167,10 @@ def _lists(column: Column, type_: str, array: pa.Array, style: Style) -> list[tu
             numbers = values.to_pylist()
             pictures = _pictures(numbers, style)
             forms.append(
-                _forms([_short(value) for value in numbers[:_FIRST_VALUES]], len(numbers), inner, pictures, style)
+                _forms([_short(value) for value in numbers[: style.values]], len(numbers), inner, pictures, style)
             )
         else:
-            texts = fragments(values.slice(0, _FIRST_VALUES), column.shape.parts[0]).to_pylist()
+            texts = fragments(values.slice(0, style.values), column.shape.parts[0]).to_pylist()
             first = [cut(safe_text(text, style), _FIRST_TEXT, ellipsis_of(style)) for text in texts]
             forms.append(_forms(first, len(values), inner, _NO_PICTURES, style))
     return forms

@@ -25,6 +25,7 @@ class Style:
         max_rows: Rows shown of a longer result, its first and its last; 0 for all.
         color: Whether escape codes may be written.
         shorten: Whether vectors, lists and BLOBs are shown by their first values, their length and a small picture.
+        values: How many first values of a list that is shortened.
         unicode: Whether more than ASCII can be shown.
     """
 
@@ -32,6 +33,7 @@ class Style:
     max_rows: int = MAX_ROWS
     color: bool = False
     shorten: bool = True
+    values: int = 3
     unicode: bool = True
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engramsql.export.columns import Column
     from engramsql.export.style import Style
 
-__all__ = ["tsv_cells", "write_csv", "write_markdown", "write_tsv"]
+__all__ = ["csv_cells", "tsv_cells", "write_csv", "write_markdown", "write_tsv"]
 
 _TSV_NULL = r"\N"
 _TSV_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -31,7 +31,7 @@ _OUTER_SPACE = "^[ \t]+|[ \t]+$"
 
 def write_csv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
     """RFC 4180 with a header and LF; NULL is empty, an empty text is ``""``."""
-    _write_lines(relation, sink, _Form("", ",", "", "", _csv_cells, rule=False))
+    _write_lines(relation, sink, _Form("", ",", "", "", csv_cells, rule=False))
 
 
 def write_tsv(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
@@ -84,7 +84,8 @@ def _cells(column: Column, array: pa.Array, form: _Form) -> pa.Array:
     return pc.fill_null(texts, form.null) if column.shape.kind is Kind.NUMBER else form.cells(texts)
 
 
-def _csv_cells(texts: pa.Array) -> pa.Array:
+def csv_cells(texts: pa.Array) -> pa.Array:
+    """Values as RFC 4180 has them: quoted where they must be, NULL as nothing, an empty text as ``""``."""
     quoted = pc.or_(pc.match_substring_regex(texts, '[,"\n\r]'), pc.equal(texts, ""))
     if pc.any(quoted).as_py():
         texts = pc.if_else(quoted, joined('"', replaced(texts, {'"': '""'}), '"'), texts)

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from engramsql.errors import ArgumentError, StorageError
+from engramsql.errors import ArgumentError, EngramError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DAMAGED", "new_directory", "new_file", "synced"]
+__all__ = ["DAMAGED", "new_directory", "new_file", "sync_directory", "synced"]
 
 DAMAGED = (ValueError, EOFError, OverflowError, RuntimeError, SyntaxError, tokenize.TokenError, zlib.error)
 """What NumPy, json, zipfile and pyarrow raise over damaged files, deeply nested ones (RecursionError) included."""
@@ -38,12 +38,12 @@ def new_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished.mkdir()
         yield unfinished
-        _sync_directory(unfinished)
+        sync_directory(unfinished)
         # Over an empty directory too.
         os.rename(unfinished, path)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except OSError as error:
-        if isinstance(error, StorageError):
+        if isinstance(error, EngramError):
             raise
         raise StorageError(f"cannot write '{path}': {error.strerror or error}") from error
     finally:
@@ -67,9 +67,9 @@ def new_file(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator
         with synced(unfinished) as file:
             yield file
         os.replace(unfinished, path)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except OSError as error:
-        if isinstance(error, StorageError):
+        if isinstance(error, EngramError):
             raise
         raise StorageError(f"cannot write '{path}': {error.strerror or error}") from error
     finally:
@@ -100,7 +100,8 @@ def _unfinished(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.unfinished")
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Has the names in a directory on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,7 @@
 """Keys files of engramdb-python: text, one decimal row id per line, the row ids of one slot after those of another.
 
-Lines are trimmed and empty lines skipped; within a slot the row ids are in head order.
+Lines are trimmed and empty lines skipped; within a slot the row ids are in head order. Keys are read from the other
+kinds of files that row ids lie in too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from engramsql.data_files import KINDS
 from engramsql.errors import ArgumentError, RowIdError
 from engramsql.interchange.files import DAMAGED
 
@@ -27,12 +29,13 @@ _BLOCK_BYTES = 1 << 22
 _MOST_DIGITS = 20
 
 
-def read_keys(path: str | os.PathLike[str], heads: int) -> Iterator[NDArray[np.int64]]:
-    """The keys of a keys file (``.txt``) or of an array file (``.npy``), in slot order.
+def read_keys(path: str | os.PathLike[str], heads: int, column: str | None = None) -> Iterator[NDArray[np.int64]]:
+    """The keys of a keys file (``.txt``), of an array file (``.npy``), or of another file of row ids, in slot order.
 
     Args:
-        path: The file.
+        path: The file; one with an ending that is not known is text.
         heads: Row ids per key.
+        column: The column of lists, or of single row ids, of a file that has several.
 
     Yields:
         int64 [n, heads], a few megabytes at a time.
@@ -42,6 +45,12 @@ def read_keys(path: str | os.PathLike[str], heads: int) -> Iterator[NDArray[np.i
         RowIdError: If a line is no decimal number.
     """
     name = os.fspath(path)
+    kind = KINDS.get(os.path.splitext(name)[1].lower(), "txt")
+    if kind not in ("npy", "txt"):
+        yield from _read_columns(name, heads, column)
+        return
+    if column is not None:
+        raise ArgumentError(f"'{name}' has no columns; leave '{column}' out")
     try:
         yield from _read_array(name, heads) if name.endswith(".npy") else _read_text(name, heads)
     except OSError as error:
@@ -81,6 +90,24 @@ def _read_text(name: str, heads: int) -> Iterator[NDArray[np.int64]]:
                 break
     if ids:
         raise ArgumentError(f"'{name}' ends within a key: {heads} row ids make one, {len(ids)} are left over")
+
+
+def _read_columns(name: str, heads: int, column: str | None) -> Iterator[NDArray[np.int64]]:
+    """Keys as lists of row ids, or as row ids one after the other."""
+    from engramsql.id_files import ids_of_file
+
+    rest = np.empty(0, np.int64)
+    for ids, valid, numbers, file in ids_of_file(name, column):
+        if valid is not None:
+            at = int(np.argmin(valid))
+            where = f"{file} {numbers[at]}" if numbers is not None else file
+            raise RowIdError(f"{where}: a row id is NULL, and a key has none")
+        together = np.concatenate([rest, ids])
+        whole = len(together) // heads * heads
+        yield from key_blocks(together[:whole].reshape(-1, heads), heads)
+        rest = together[whole:]
+    if len(rest):
+        raise ArgumentError(f"'{name}' ends within a key: {heads} row ids make one, {len(rest)} are left over")
 
 
 def _array(ids: list[int], name: str) -> NDArray[np.int64]:

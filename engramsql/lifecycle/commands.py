@@ -44,9 +44,6 @@ __all__ = [
     "verify",
 ]
 
-# Rows of a comparison that are shown.
-_KEEP = 100
-
 
 def build(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
     """Builds a table and says what it is."""

@@ -67,11 +67,13 @@ def view(parser: argparse.ArgumentParser) -> None:
         "--tokens",
         metavar="FILE",
         nargs="+",
-        help="files of token sequences: .parquet, .pq, .arrow, .arrows, .ipc, .feather, .jsonl, .ndjson, .npy, or .txt "
-        "with a sequence per line",
+        help="files of token sequences: .parquet, .pq, .arrow, .arrows, .ipc, .feather, .npy, .npz, .safetensors, "
+        ".csv, .jsonl, .ndjson, or .txt with a sequence per line",
     )
     corpus.add_argument("--sql", metavar="QUERY", help="a query with a column of lists, a sequence per row")
-    corpus.add_argument("--keys", metavar="FILE", help="row ids instead of tokens: a keys file, or .npy")
+    corpus.add_argument(
+        "--keys", metavar="FILE", help="row ids instead of tokens: a keys file, or another of these files"
+    )
     made.add_argument("--heads", metavar="N", type=_count, help="row ids per key, for --keys of a table without a spec")
     made.add_argument("--column", metavar="C", help="list column of the files or query, if there are several")
     made.add_argument("--order", choices=("key", "access"), default="key", help="order of the records (%(default)s)")

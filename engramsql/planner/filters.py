@@ -147,11 +147,7 @@ def _read(block: Block, item: Item, first: int, last: int, catalog: Catalog) -> 
             if word == "MOD" and not _is_divisor(source, source.closing[index + 1] - 1):
                 return None
             functions.add(word.lower())
-        elif (
-            (word in _DIVISIONS and _is_divisor(source, index + 1))
-            or word in _COMPARISONS | _WORDS | _BITS | _SUMS
-            or kind in ("L_PAREN", "R_PAREN", "COMMA")
-        ):
+        elif (word in _DIVISIONS and _is_divisor(source, index + 1)) or word in _OTHERS or kind in _PUNCTUATION:
             words.add(word)
         else:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,26 +52,21 @@ def save(figure: Figure, path: str) -> None:
 
 
 def _write(canvas: Any, target: Path, format: str) -> None:
+    # Not by mkstemp, whose files nobody else may read: to ask for the umask is to set it, for all threads.
+    name = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        file = name.open("xb")
     except OSError as error:
         raise ArgumentError(f"cannot write '{target}': {error.strerror or error}") from error
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with file:
             canvas.savefig(file, format=format, dpi=120, metadata={"Date": None} if format == "svg" else None)
-        os.chmod(name, 0o666 & ~_umask())
         os.replace(name, target)
     except BaseException as error:
-        Path(name).unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise ArgumentError(f"cannot write '{target}': {error.strerror or error}") from error
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _height(figure: Figure) -> float:

@@ -71,10 +71,18 @@ def _measurements(path: str) -> list[tuple[str, list[dict[str, Any]]]]:
         found = [(name, content["results"]) for name, content in document["measurements"].items()]
         for _, entries in found:
             for entry in entries:
-                _samples(entry), str(entry["name"])
-    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+                _check(entry)
+    except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError) as error:
         raise ArgumentError(f"'{path}' is not what engramsql bench --json writes: {error!r}") from error
     return [(name, [entry for entry in entries if entry["seconds"]]) for name, entries in found]
+
+
+def _check(entry: dict[str, Any]) -> None:
+    """Looks at what a picture uses of a result, so that it is refused before anything is drawn."""
+    if not all(isinstance(entry[key], str) for key in ("name", "unit")):
+        raise TypeError("name and unit of a result are texts")
+    if not all(math.isfinite(sample) for sample in _samples(entry)):
+        raise ValueError("a time is not finite")
 
 
 def _samples(entry: dict[str, Any]) -> list[float]:

@@ -25,7 +25,6 @@ class TableInfo:
     sql: str
     name: str
     rows: int
-    dim: int | None
     format: str | None
     scale: float | None
 
@@ -45,7 +44,7 @@ def table_info(database: Database, name: str) -> TableInfo:
         UnknownTableError: If there is no such table.
     """
     table = database.table(name)
-    return TableInfo(literal(name), name, table.rows, table.dim, table.format, table.scale)
+    return TableInfo(literal(name), name, table.rows, table.format, table.scale)
 
 
 def ask(database: Database, query: str, params: list[object] | None = None) -> list[tuple[Any, ...]]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["values_figure"]
 
 _BARS = 64
+# Formats whose rows store scales, of which engram_histogram counts the codes alone.
+_BLOCK_FORMATS = frozenset(["fp8_e4m3_e8m0", "nvfp4"])
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def values_figure(database: Database, name: str, rows: int = DEFAULT_ROWS, *, lo
         for first, count in sample.runs
     )
     found = ask(database, f"SELECT any_value(code), low, high, sum(count)::BIGINT FROM ({runs}) GROUP BY low, high")
-    ((blocks,),) = ask(database, f"SELECT (engram_row_stats({table.sql}, 0)).scale_min IS NOT NULL")
+    blocks = table.format in _BLOCK_FORMATS
     coded = any(code is not None for code, *_ in found)
     scale = 1.0 if blocks or table.scale is None else table.scale
     bins = [_Bin(low * scale, high * scale, count) for _, low, high, count in found if _is_finite(low, high)]

@@ -2,10 +2,5 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=src/ffi/host.cpp");
-    cc::Build::new()
-        .cpp(true)
-        .std("c++11")
-        .warnings_into_errors(true)
-        .file("src/ffi/host.cpp")
-        .compile("engramsql_host");
+    cc::Build::new().cpp(true).std("c++11").file("src/ffi/host.cpp").compile("engramsql_host");
 }

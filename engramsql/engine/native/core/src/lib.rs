@@ -39,3 +39,4 @@ pub use error::{Error, ErrorKind, Result};
 pub use prefetch::Prefetch;
 pub use progress::Progress;
 pub use table::{HeadInfo, ShardInfo, Table};
+pub use workers::is_worker;

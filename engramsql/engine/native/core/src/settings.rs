@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 /// Threads for one call; 0: not set, as many as the process may use.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// Threads that the host gives to a query, as it said last; 0: it said nothing.
+static HOST_THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Place of the forced code path in [`CodePath::READERS`], plus one; 0: chosen per batch; [`UNSET`]: as the environment
 /// says.
 static READER: AtomicU8 = AtomicU8::new(UNSET);
@@ -18,6 +20,19 @@ pub fn threads() -> usize {
         0 => *AVAILABLE.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)),
         threads => threads,
     }
+}
+
+/// The same, but no more than the host has for a query.
+pub(crate) fn threads_of_call() -> usize {
+    match HOST_THREADS.load(Ordering::Relaxed) {
+        0 => threads(),
+        host => threads().min(host),
+    }
+}
+
+/// Notes how many threads the host gives to a query: a program that was told to keep to one must not find two busy.
+pub fn set_host_threads(threads: usize) {
+    HOST_THREADS.store(threads, Ordering::Relaxed);
 }
 
 /// Sets [`threads`]; `None` means as many as the process may use.

@@ -353,6 +353,14 @@ impl Table {
         self.scan(first, count, Vectors { decoder, dim, out })
     }
 
+    /// The same rounded once to bfloat16, as bit patterns.
+    pub fn scan_vectors_bf16_into(&self, first: u64, out: &mut [u16]) -> Result<()> {
+        let (decoder, dim) = self.decoder()?;
+        let count = out.len() / dim;
+        check_output("values", count * dim, out.len())?;
+        self.scan(first, count, Bfloat16 { decoder, dim, out })
+    }
+
     /// Hands the rows `rows` to `take` in order, as (first row, whole rows as [`fetch_into`](Self::fetch_into) gives them),
     /// about half a megabyte at a time, at the disk's sequential rate and past every cache. What was taken counts only
     /// once this has returned without an error.

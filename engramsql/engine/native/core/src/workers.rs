@@ -6,46 +6,82 @@
 
 use crate::process::PerProcess;
 use crate::settings;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// How long a thread stays awake for the next share, and a caller for the end of one.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// Calls of all threads that are gathering right now.
-static CALLS: AtomicUsize = AtomicUsize::new(0);
-/// The thread of the last call, and how many in a row were its.
-static LAST: AtomicUsize = AtomicUsize::new(0);
-static IN_A_ROW: AtomicUsize = AtomicUsize::new(0);
+/// What the calls and workers of one process share; a child has its own, as its parent's threads are not in it.
+#[derive(Default)]
+struct Shared {
+    /// Calls of all threads that are gathering right now.
+    calls: AtomicUsize,
+    /// The thread of the last call, and how many in a row were its.
+    last: AtomicUsize,
+    in_a_row: AtomicUsize,
+    /// Started when first asked for.
+    workers: OnceLock<Vec<Started>>,
+}
+
+impl Shared {
+    fn of_this_process() -> &'static Shared {
+        static CURRENT: PerProcess<Shared> = PerProcess::new();
+        let made: Result<_, std::convert::Infallible> = CURRENT.get(|_| Ok(Shared::default()));
+        match made {
+            Ok(shared) => shared,
+            Err(never) => match never {},
+        }
+    }
+
+    /// As many as there are other processors that may be used, or fewer where the system gives no more.
+    fn workers(&self) -> &[Started] {
+        self.workers.get_or_init(|| {
+            let others = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+            (0..others).map_while(|number| Worker::spawn(number).ok()).collect()
+        })
+    }
+}
+
+thread_local!(static IS_WORKER: Cell<bool> = const { Cell::new(false) });
+
+/// Whether this thread works for others: a panic here becomes one of the call that it works for.
+pub fn is_worker() -> bool {
+    IS_WORKER.try_with(Cell::get).unwrap_or(false)
+}
 
 /// Calls in a row of one thread that show that the others have nothing to do with it. Of two threads of one query, which
 /// take turns, each has one in a row, now and then two.
 const ALONE: usize = 4;
 
-/// One call while it runs.
+/// One call while it runs, counted until it is dropped: after a panic too.
 pub(crate) struct Call {
+    shared: &'static Shared,
     /// Calls that were running when this one began, itself among them.
     running: usize,
+    /// See [`alone`](Self::alone).
     alone: bool,
 }
 
 impl Call {
+    /// Counts a call of this thread.
     pub(crate) fn begin() -> Call {
         thread_local!(static OWN: u8 = const { 0 });
-        // A place of this thread's own, so no other thread's.
+        // A place of this thread's own; another thread's only when this one has ended.
         let own = OWN.with(|own| std::ptr::from_ref(own).addr());
         // Two threads here at once may count one call too many or too few: it is a guess either way.
-        let alone = if LAST.swap(own, Ordering::Relaxed) == own {
-            IN_A_ROW.fetch_add(1, Ordering::Relaxed) >= ALONE
+        let shared = Shared::of_this_process();
+        let alone = if shared.last.swap(own, Ordering::Relaxed) == own {
+            shared.in_a_row.fetch_add(1, Ordering::Relaxed) >= ALONE
         } else {
-            IN_A_ROW.store(0, Ordering::Relaxed);
+            shared.in_a_row.store(0, Ordering::Relaxed);
             false
         };
-        Call { running: CALLS.fetch_add(1, Ordering::Relaxed) + 1, alone }
+        Call { shared, running: shared.calls.fetch_add(1, Ordering::Relaxed) + 1, alone }
     }
 
     /// Whether the calls before this one, too, were this thread's: then a host with several threads uses just one.
@@ -55,7 +91,7 @@ impl Call {
 
     /// Threads this call may use, its own among them: those that other calls leave.
     pub(crate) fn threads(&self) -> usize {
-        left(settings::threads(), self.running)
+        left(settings::threads_of_call(), self.running)
     }
 }
 
@@ -66,13 +102,14 @@ fn left(threads: usize, calls: usize) -> usize {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        CALLS.fetch_sub(1, Ordering::Relaxed);
+        self.shared.calls.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Runs both, the second on another thread if one is free, else after the first. A panic of either is one of this call.
+/// Runs both, the second on another thread if one is free, else after the first. A panic of either is one of this call, once
+/// both have ended; of two, it is the first's.
 pub(crate) fn both<A, B: Send>(first: impl FnOnce() -> A, second: impl FnOnce() -> B + Send) -> (A, B) {
-    let Some(worker) = Worker::all().iter().find(|worker| worker.claim()) else {
+    let Some(worker) = Shared::of_this_process().workers().iter().find(|worker| worker.claim()) else {
         return (first(), second());
     };
     let mut second = Some(second);
@@ -82,7 +119,8 @@ pub(crate) fn both<A, B: Send>(first: impl FnOnce() -> A, second: impl FnOnce() 
             outcome = Some(catch_unwind(AssertUnwindSafe(second)));
         }
     };
-    // SAFETY: `share` and what it borrows outlive the running share, whose end is waited for below, panic or not.
+    // SAFETY: the worker is claimed. `share` and what it borrows outlive the running share, whose end is waited for below,
+    // or while a panic of `first` unwinds; nothing touches them until then.
     let running = unsafe { worker.start(&mut share) };
     let first = first();
     drop(running);
@@ -100,7 +138,7 @@ type Share = *mut (dyn FnMut() + Send);
 struct Worker {
     /// [`FREE`], [`CLAIMED`] by a caller, [`READY`] to be run, [`DONE`].
     state: AtomicU32,
-    /// Written by the caller that claimed the worker, before READY; read by the worker's thread until DONE.
+    /// Written by the caller that claimed the worker, before READY; taken by the worker's thread before DONE.
     share: UnsafeCell<Option<(Share, Thread)>>,
 }
 
@@ -109,9 +147,11 @@ const CLAIMED: u32 = 1;
 const READY: u32 = 2;
 const DONE: u32 = 3;
 
-// SAFETY: `state` gives the cell to one side at a time, with release and acquire at each change.
+// SAFETY: `state` gives the cell to one side at a time: who gives it away stores with release, who gets it has seen that with
+// acquire. A caller gets it with CLAIMED, the worker's thread with READY; DONE and FREE follow in that order, and only one
+// caller's exchange succeeds.
 unsafe impl Sync for Worker {}
-// SAFETY: as above; what the pointer leads to is Send.
+// SAFETY: what the pointer leads to is Send, and a `Thread` is.
 unsafe impl Send for Worker {}
 
 /// A worker with the handle that wakes it.
@@ -120,24 +160,10 @@ struct Started {
     thread: Thread,
 }
 
-/// A share that runs; dropping waits for its end.
+/// A share that runs; dropping waits for its end. The thread that started it drops it: that is the one that is woken.
 struct Running<'a>(&'a Worker);
 
 impl Worker {
-    /// Those of this process, started when first asked for: a parent's threads do not survive a fork. As many as there are
-    /// other processors, or fewer where the system gives no more.
-    fn all() -> &'static [Started] {
-        static ALL: PerProcess<Vec<Started>> = PerProcess::new();
-        let made: Result<_, std::convert::Infallible> = ALL.get(|_| {
-            let others = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-            Ok((0..others).map_while(|number| Worker::spawn(number).ok()).collect())
-        });
-        match made {
-            Ok(all) => all,
-            Err(never) => match never {},
-        }
-    }
-
     fn spawn(number: usize) -> std::io::Result<Started> {
         let worker = Arc::new(Worker { state: AtomicU32::new(FREE), share: UnsafeCell::new(None) });
         let own = Arc::clone(&worker);
@@ -148,9 +174,11 @@ impl Worker {
 
     /// The life of a worker's thread.
     fn work(&self) {
+        IS_WORKER.set(true);
         loop {
             self.wait_for(READY);
-            // SAFETY: READY gives the cell to this thread, and the caller keeps what the pointer leads to until DONE.
+            // SAFETY: READY gives the cell to this thread, and the caller keeps what the pointer leads to until DONE. The share
+            // does not unwind: `both` catches its panic.
             let caller = unsafe {
                 (*self.share.get()).take().map(|(share, caller)| {
                     (*share)();
@@ -190,7 +218,8 @@ impl Started {
     /// Gives a claimed worker its share.
     ///
     /// # Safety
-    /// The worker is claimed, and `share` lives, untouched, until what is returned was dropped.
+    /// The worker is claimed by this thread. `share` does not unwind, and lives, untouched, until what is returned was dropped,
+    /// by this thread and not forgotten.
     unsafe fn start<'a>(&'a self, share: &'a mut (dyn FnMut() + Send + 'a)) -> Running<'a> {
         // SAFETY: only the lifetime changes, which the caller vouches for.
         let share = unsafe { std::mem::transmute::<*mut (dyn FnMut() + Send + 'a), Share>(share) };

@@ -70,6 +70,12 @@ impl Table {
         self.inner.require_dim().map_err(|error| errors::from_engine(py, &error))
     }
 
+    /// Says that the rows of a scan will be read, and those after them: maps are set for scattered rows.
+    fn announce(&self, first: u64, count: usize) {
+        let count = count as u64;
+        self.inner.announce(first..first.saturating_add(2 * count));
+    }
+
     /// Vectors of `ids` in an array of `shape`, which holds `ids.len() * dim` values.
     fn vectors_array<'py>(
         &self,
@@ -208,6 +214,47 @@ impl Table {
             let ids = Ids::read(ids, self.row_meaning())?;
             let shape = [ids.shape(), &[dim]].concat();
             self.vectors_array(py, ids.as_slice()?, &shape, out, dtype)
+        })
+    }
+
+    /// Rows from first on, count of them, read in order and past the row cache: what a pass over a whole table reads with.
+    /// The system is told to read as many again ahead. uint8 [count, row_bytes]; with dtype "float32" or "bfloat16" as
+    /// vectors.
+    ///
+    /// out: as for fetch. Raises RowIdError for rows outside the table, and what fetch and vectors raise.
+    #[pyo3(signature = (first, count, out = None, dtype = None))]
+    fn scan<'py>(
+        &self,
+        py: Python<'py>,
+        first: i64,
+        count: i64,
+        out: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guard(py, || {
+            let table = &self.inner;
+            let (begin, end) = (i128::from(first), i128::from(first) + i128::from(count));
+            let rows = i128::from(table.rows());
+            let (Ok(first), Ok(count)) = (u64::try_from(first), usize::try_from(count)) else {
+                return Err(errors::from_engine(py, &table.out_of_range(begin.min(end))));
+            };
+            if end > rows {
+                return Err(errors::from_engine(py, &table.out_of_range(end - 1)));
+            }
+            let Some(dtype) = dtype else {
+                self.announce(first, count);
+                return output::filled(py, out, &[count, table.row_bytes()], |out| table.scan_into(first, out));
+            };
+            let (dtype, dim) = (VectorType::read(Some(dtype))?, self.require_dim(py)?);
+            self.announce(first, count);
+            match dtype {
+                VectorType::Float32 => {
+                    output::filled(py, out, &[count, dim], |out| table.scan_vectors_into(first, out))
+                }
+                VectorType::Bfloat16 => {
+                    output::filled(py, out, &[count, dim], |out| table.scan_vectors_bf16_into(first, out))
+                }
+            }
         })
     }
 

@@ -97,7 +97,7 @@ fn capture_panics() {
     HOOK.call_once(|| {
         let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            let guarded = DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false);
+            let guarded = DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false) || engram_engine::is_worker();
             if guarded {
                 let place = info.location().map(|place| format!("{}:{}", place.file(), place.line()));
                 // A destructor of thread-local state may panic after PLACE is gone; then the place stays unknown.

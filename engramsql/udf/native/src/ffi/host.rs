@@ -50,7 +50,8 @@ unsafe extern "C" {
     fn engramsql_host_validity(function: Validity, vector: duckdb_vector, text: *mut c_char, room: usize) -> bool;
 }
 
-/// Takes the functions from the host's table, which is one per process.
+/// Takes the functions from the host's table, which is one per process: [`claim_host`](super::entry::claim_host) refuses
+/// another one.
 ///
 /// # Errors
 /// The table lacks one.
@@ -68,7 +69,7 @@ pub(super) fn connect(table: &duckdb_ext_api_v1) -> Result<()> {
     Ok(())
 }
 
-/// Gives a list vector room for `count` elements and that size; whether it could.
+/// Gives a list vector room for `count` elements and that size; false if DuckDB refused, unwinds if it threw.
 ///
 /// # Safety
 /// `vector` is a live, writable list vector.
@@ -116,19 +117,25 @@ fn completed(call: impl FnOnce(*mut c_char) -> bool) {
     if call(text.as_mut_ptr().cast()) {
         return;
     }
-    // SAFETY: a call that does not come back leaves a text with its NUL.
+    // SAFETY: a call that does not come back has written a text, cut to fit, with its NUL.
     let said = unsafe { CStr::from_ptr(text.as_ptr().cast()) }.to_string_lossy();
     std::panic::resume_unwind(Box::new(HostError(spoken(&said))));
 }
 
 /// The text of an exception as DuckDB shows it: `Out of Memory Error: failed to allocate ...`.
 ///
-/// DuckDB's exceptions carry a JSON object of type and message, others a text of their own.
+/// DuckDB's exceptions carry a JSON object of type and message, others a text of their own. One that is too long comes cut.
 fn spoken(what: &str) -> String {
-    let Ok(told) = serde_json::from_str::<serde_json::Value>(what) else {
-        return what.to_owned();
+    let member = |name: &str| {
+        let (_, rest) = what.split_once(&format!("\"{name}\":\""))?;
+        // Up to the quote that ends the text, or as far as it goes.
+        let end = rest
+            .match_indices('"')
+            .find(|(at, _)| rest[..*at].bytes().rev().take_while(|&b| b == b'\\').count() % 2 == 0);
+        let text = &rest[..end.map_or(rest.len(), |(at, _)| at)];
+        Some(serde_json::from_str(&format!("\"{text}\"")).unwrap_or_else(|_| text.to_owned()))
     };
-    match (told["exception_type"].as_str(), told["exception_message"].as_str()) {
+    match (member("exception_type"), member("exception_message")) {
         (Some(kind), Some(message)) => format!("{kind} Error: {message}"),
         _ => what.to_owned(),
     }
@@ -144,5 +151,6 @@ mod tests {
         assert_eq!(spoken(what), "Out of Memory Error: failed to allocate \"x\"\n\nsee");
         assert_eq!(spoken("std::bad_alloc"), "std::bad_alloc");
         assert_eq!(spoken("[1]"), "[1]");
+        assert_eq!(spoken(&what[..what.len() - 9]), "Out of Memory Error: failed to allocate \"x\"\n");
     }
 }

@@ -57,12 +57,19 @@ impl Settings<'_> {
 
     /// The text of `setting`; `None` while it is empty, which is its default.
     pub fn text(&self, setting: &Setting) -> Result<Option<String>> {
-        let name = CString::new(setting.name).unwrap_or_default();
+        let text = self.value(setting.name).map_or(Ok(None), |value| value.text(setting.name))?;
+        Ok(text.filter(|text| !text.is_empty()))
+    }
+
+    /// Threads that DuckDB may use; `None` if it does not tell.
+    pub fn threads(&self) -> Result<Option<i64>> {
+        self.value("threads").map_or(Ok(None), |value| value.integer("threads"))
+    }
+
+    fn value(&self, name: &str) -> Option<Value> {
+        let name = CString::new(name).unwrap_or_default();
         let mut scope = duckdb_config_option_scope_DUCKDB_CONFIG_OPTION_SCOPE_INVALID;
         // SAFETY: the context is live by contract; the value that is returned is owned by Value.
-        let value =
-            unsafe { Value::new(duckdb_client_context_get_config_option(self.context, name.as_ptr(), &mut scope)) };
-        let text = value.map_or(Ok(None), |value| value.text(setting.name))?;
-        Ok(text.filter(|text| !text.is_empty()))
+        unsafe { Value::new(duckdb_client_context_get_config_option(self.context, name.as_ptr(), &mut scope)) }
     }
 }

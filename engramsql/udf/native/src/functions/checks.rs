@@ -5,7 +5,7 @@
 use super::ids;
 use super::tables::{Resolver, TableArgument};
 use crate::error::{Error, Result};
-use crate::ffi::{Chunk, Column, IntFault, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector};
+use crate::ffi::{Chunk, Column, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector};
 use engram_engine::catalog::Session;
 use std::sync::Arc;
 
@@ -54,12 +54,9 @@ impl Scalar for RowId {
                     table.rows()
                 )));
             }
-            let mut id = Vec::with_capacity(1);
-            values
-                .append_ints(row..row + 1, &mut id, &mut |_| Ok(()))
-                .map_err(|fault| ids::row_id_fault(table, fault))?;
-            table.check_ids(&id)?;
-            output.values::<i64>(input.len())[row] = id[0];
+            let id = ids::integer(&values, row, |value| ids::row_id_too_large(table, value))?;
+            table.check_ids(&[id])?;
+            output.values::<i64>(input.len())[row] = id;
         }
         Ok(())
     }
@@ -73,7 +70,7 @@ impl Scalar for Batch {
     const SPOKEN: &'static str = "engram_reuse";
     const UNFOLDED: bool = true;
     type Bound = ();
-    type Local = Vec<i64>;
+    type Local = ();
 
     fn overloads() -> Vec<Overload> {
         vec![Overload { parameters: (&[Parameter::Any]).into(), result: Column::BigInt }]
@@ -83,14 +80,14 @@ impl Scalar for Batch {
         Ok(())
     }
 
-    fn init(_session: &Arc<Session>, _bound: &()) -> Result<Vec<i64>> {
-        Ok(Vec::new())
+    fn init(_session: &Arc<Session>, _bound: &()) -> Result<()> {
+        Ok(())
     }
 
     fn call(
         _session: &Arc<Session>,
         _bound: &(),
-        found: &mut Vec<i64>,
+        _local: &mut (),
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
@@ -103,15 +100,11 @@ impl Scalar for Batch {
             if !is_integer(&values) {
                 return Err(refuse(format!("{} {}", values.ty(), values.first_shown().unwrap_or_default())));
             }
-            found.clear();
-            values.append_ints(row..row + 1, found, &mut |_| Ok(())).map_err(|fault| match fault {
-                IntFault::Refused(error) => error,
-                IntFault::TooLarge { value, .. } => refuse(value.to_string()),
-            })?;
-            if found[0] < 1 {
-                return Err(refuse(found[0].to_string()));
+            let batch = ids::integer(&values, row, |value| refuse(value.to_string()))?;
+            if batch < 1 {
+                return Err(refuse(batch.to_string()));
             }
-            output.values::<i64>(input.len())[row] = found[0];
+            output.values::<i64>(input.len())[row] = batch;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ const FIELDS: Fields = &[
     (c"cosine", Column::Double),
     (c"max_abs", Column::Float),
 ];
+
 /// The function.
 pub struct RowDistance;
 

@@ -89,14 +89,17 @@ fn refusal(what: &str, wanted: &str, got: &Type, whole: &Type, shown: Option<Str
 pub fn row_id_fault(table: &Table, fault: IntFault) -> Error {
     match fault {
         IntFault::Refused(error) => error,
-        IntFault::TooLarge { value, .. } => match value {
-            Integer::Signed(id) => table.out_of_range(id).into(),
-            Integer::Huge(id) => Error::argument(format!(
-                "row id {id} is out of range: table '{}' has {} rows",
-                table.name(),
-                table.rows()
-            )),
-        },
+        IntFault::TooLarge { value, .. } => row_id_too_large(table, value),
+    }
+}
+
+/// The same for its value.
+pub fn row_id_too_large(table: &Table, value: Integer) -> Error {
+    match value {
+        Integer::Signed(id) => table.out_of_range(id).into(),
+        Integer::Huge(id) => {
+            Error::argument(format!("row id {id} is out of range: table '{}' has {} rows", table.name(), table.rows()))
+        }
     }
 }
 
@@ -134,11 +137,12 @@ pub fn in_list(error: Error, lists: &Vector<'_>, elements: &Vector<'_>, row: usi
     let range = lists.list(row, elements);
     let mut shown = Vec::with_capacity(SHOWN + 1);
     for at in range.clone().take(SHOWN) {
-        let mut id = Vec::with_capacity(1);
-        shown.push(match elements.append_ints(at..at + 1, &mut id, &mut |_| Ok(())) {
-            Err(IntFault::TooLarge { value, .. }) => value.to_string(),
-            _ => id.first().map_or_else(|| "NULL".to_owned(), i64::to_string),
+        let mut large = None;
+        let id = integer(elements, at, |value| {
+            large = Some(value.to_string());
+            Error::argument("too large")
         });
+        shown.push(large.unwrap_or_else(|| id.map_or_else(|_| "NULL".to_owned(), |id| id.to_string())));
     }
     if range.len() > SHOWN {
         shown.push("...".to_owned());
@@ -148,6 +152,16 @@ pub fn in_list(error: Error, lists: &Vector<'_>, elements: &Vector<'_>, row: usi
         Error::Argument(text) => Error::Argument(format!("{text}, {which}")),
         Error::Engine(error) => Error::Told(format!("{error}, {which}")),
         other => other,
+    }
+}
+
+/// The integer in row `row`, which is not NULL, of a vector of integers; `refuse` makes the error for one outside int64.
+pub fn integer(values: &Vector<'_>, row: usize, refuse: impl FnOnce(Integer) -> Error) -> Result<i64> {
+    let mut found = Vec::with_capacity(1);
+    match values.append_ints(row..row + 1, &mut found, &mut |_| Ok(())) {
+        Ok(()) => found.first().copied().ok_or_else(|| Error::argument("an integer is NULL")),
+        Err(IntFault::TooLarge { value, .. }) => Err(refuse(value)),
+        Err(IntFault::Refused(error)) => Err(error),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::ids;
 use crate::error::{Error, Result};
-use crate::ffi::{Chunk, Column, IntFault, OutVector, Overload, Parameter, Scalar, ScalarArguments};
+use crate::ffi::{Chunk, Column, OutVector, Overload, Parameter, Scalar, ScalarArguments};
 use engram_engine::catalog::Session;
 use engram_engine::spec::primes::is_prime;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ impl Scalar for IsPrime {
     const NAME: &'static str = "_engram_is_prime";
     const SPOKEN: &'static str = "engram_head_primes";
     type Bound = ();
-    type Local = Vec<i64>;
+    type Local = ();
 
     fn overloads() -> Vec<Overload> {
         vec![Overload { parameters: (&[Parameter::Any]).into(), result: Column::Boolean }]
@@ -24,14 +24,14 @@ impl Scalar for IsPrime {
         Ok(())
     }
 
-    fn init(_session: &Arc<Session>, _bound: &()) -> Result<Vec<i64>> {
-        Ok(Vec::new())
+    fn init(_session: &Arc<Session>, _bound: &()) -> Result<()> {
+        Ok(())
     }
 
     fn call(
         _session: &Arc<Session>,
         _bound: &(),
-        numbers: &mut Vec<i64>,
+        _local: &mut (),
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
@@ -42,12 +42,9 @@ impl Scalar for IsPrime {
                 output.set_null(row);
                 continue;
             }
-            numbers.clear();
-            values.append_ints(row..row + 1, numbers, &mut |_| Ok(())).map_err(|fault| match fault {
-                IntFault::Refused(error) => error,
-                IntFault::TooLarge { value, .. } => Error::argument(format!("head size {value} does not fit BIGINT")),
-            })?;
-            output.values::<u8>(input.len())[row] = u8::from(u64::try_from(numbers[0]).is_ok_and(is_prime));
+            let too_large = |value| Error::argument(format!("head size {value} does not fit BIGINT"));
+            let number = ids::integer(&values, row, too_large)?;
+            output.values::<u8>(input.len())[row] = u8::from(u64::try_from(number).is_ok_and(is_prime));
         }
         Ok(())
     }

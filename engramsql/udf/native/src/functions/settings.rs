@@ -1,4 +1,5 @@
-//! `SET engram_ram_budget`, `SET engram_reader`: settings of the engine, which is one per process.
+//! `SET engram_ram_budget`, `SET engram_reader`, and DuckDB's own `SET threads`: settings of the engine, which is one per
+//! process.
 
 use crate::error::{Error, Result};
 use crate::ffi::{Setting, Settings};
@@ -21,14 +22,21 @@ const READER: Setting = Setting {
 /// All settings.
 pub const SETTINGS: [&Setting; 2] = [&RAM_BUDGET, &READER];
 
-/// Values of the settings, in the order of [`SETTINGS`].
-type Values = [Option<String>; 2];
+/// What a database was found to have set.
+#[derive(Default)]
+struct Values {
+    budget: Option<String>,
+    reader: Option<String>,
+    /// DuckDB's own setting; `None` before the first look.
+    threads: Option<i64>,
+}
 
 /// Passes on to the engine what a `SET` in the database of `session` has changed since the last time. What Python or
 /// another database of this process set meanwhile stays, until a `SET` changes it.
 pub fn apply(session: &Arc<Session>, settings: &Settings<'_>) -> Result<()> {
     static APPLIED: Mutex<Vec<(Weak<Session>, Values)>> = Mutex::new(Vec::new());
-    let values = [settings.text(&RAM_BUDGET)?, settings.text(&READER)?];
+    let (new_budget, new_reader, new_threads) =
+        (settings.text(&RAM_BUDGET)?, settings.text(&READER)?, settings.threads()?);
     // The list is whole at every moment.
     let mut applied = APPLIED.lock().unwrap_or_else(PoisonError::into_inner);
     let known = applied.iter().position(|(of, _)| std::ptr::eq(of.as_ptr(), Arc::as_ptr(session)));
@@ -37,15 +45,20 @@ pub fn apply(session: &Arc<Session>, settings: &Settings<'_>) -> Result<()> {
         applied.push((Arc::downgrade(session), Values::default()));
         applied.len() - 1
     });
-    let [budget, reader] = &mut applied[known].1;
-    if values[0] != *budget {
-        set_budget(values[0].as_deref()).map_err(|error| refused(&RAM_BUDGET, &error))?;
-        budget.clone_from(&values[0]);
+    let Values { budget, reader, threads } = &mut applied[known].1;
+    if new_budget != *budget {
+        set_budget(new_budget.as_deref()).map_err(|error| refused(&RAM_BUDGET, &error))?;
+        *budget = new_budget;
     }
-    if values[1] != *reader {
-        let name = values[1].as_deref().unwrap_or_default();
+    if new_reader != *reader {
+        let name = new_reader.as_deref().unwrap_or_default();
         engram_engine::settings::set_reader(name).map_err(|error| refused(&READER, &error))?;
-        reader.clone_from(&values[1]);
+        *reader = new_reader;
+    }
+    if let Some(new) = new_threads
+        && threads.replace(new) != Some(new)
+    {
+        engram_engine::settings::set_host_threads(usize::try_from(new).unwrap_or(1));
     }
     Ok(())
 }

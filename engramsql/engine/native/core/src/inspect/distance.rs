@@ -91,6 +91,9 @@ pub fn distances(tables: [&Table; 2], ids: &[i64], scratch: &mut Vec<u8>, out: &
 }
 
 /// The same of the rows from row `first` on, as many as `out` holds, read as a scan: past the row cache.
+///
+/// # Errors
+/// As for [`distances`]; rows beyond the last one.
 pub fn scan_distances(tables: [&Table; 2], first: u64, scratch: &mut Vec<u8>, out: &mut [Distance]) -> Result<()> {
     let [a, b] = tables;
     let dim = comparable_dim(a, b)?;

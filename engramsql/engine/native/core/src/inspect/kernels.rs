@@ -363,7 +363,7 @@ fn compare(a: &[[f32; LANES]], b: &[[f32; LANES]], all: &mut Apart) {
             let difference = (a[lane] - b[lane]).abs();
             largest[lane] = if difference > largest[lane] { difference } else { largest[lane] };
         }
-        // Apart from the difference, which a host that flushes subnormal numbers to zero would lose.
+        // Apart from the difference, which a host that flushes subnormal results to zero would lose.
         for lane in 0..LANES {
             differ[lane] |= u32::from(a[lane] != b[lane]);
         }

@@ -102,6 +102,9 @@ pub fn of_rows<A: OfRow>(table: &Table, ids: &[i64], out: &mut [A]) -> Result<()
 }
 
 /// The same of the rows from row `first` on, as many as `out` holds, read as a scan: past the row cache.
+///
+/// # Errors
+/// As for [`of_rows`]; rows beyond the last one.
 pub fn scan_of_rows<A: OfRow>(table: &Table, first: u64, out: &mut [A]) -> Result<()> {
     table.scan(first, out.len(), Asked { question: A::question(table)?, out })
 }

@@ -88,7 +88,7 @@ impl Spec {
     /// A key for the n-gram that each [run](Self::head_runs) of heads hashes at each token: tokens x runs, token-major.
     /// Equal n-grams of a run have equal keys. Different ones have different keys, as long as the ids of an n-gram fit
     /// 127 bits; where they do not, the key is XXH3-128 of them, by which two n-grams are taken for one with a chance of
-    /// 2^-128.
+    /// 2^-128, unless somebody made them to.
     ///
     /// # Errors
     /// As for [`rowids_into`](Self::rowids_into).

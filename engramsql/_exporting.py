@@ -1,0 +1,108 @@
+"""Exports, as methods of a database."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from engramsql.export.files import Export
+
+    Progress: TypeAlias = Callable[[str, int, int], object]
+    StrPath: TypeAlias = str | os.PathLike[str]
+    FormatName: TypeAlias = Literal[
+        "arrow", "arrows", "feather", "parquet", "npy", "npz", "safetensors", "csv", "jsonl"
+    ]
+
+__all__ = ["Exporting"]
+
+
+class Exporting(ABC):
+    """Files of tables, of the vectors of a corpus, and of queries."""
+
+    @abstractmethod
+    def _refresh(self) -> None:
+        """Brings the connection in step with the catalog."""
+
+    def export(
+        self,
+        what: object,
+        path: StrPath,
+        *,
+        tokens: object = None,
+        ids: object = None,
+        format: FormatName | None = None,
+        compression: Literal["lz4", "zstd", "none"] | None = None,
+        values: Literal["float32", "float16", "bfloat16", "row"] | None = None,
+        round: bool = False,
+        columns: Sequence[str] | None = None,
+        column: str | None = None,
+        per: Literal["token", "sequence"] = "token",
+        history: object = None,
+        rows_per_file: int | None = None,
+        resume: bool = False,
+        restart: bool = False,
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> Export:
+        """Writes a table, rows of it, e_t of a corpus, or a query to a file, or to a directory of files.
+
+        A file is there when its last byte is. Memory is bounded, whatever the size.
+
+        Args:
+            what: Name of a table, or path of a checkpoint or store; or a DuckDB relation, as :meth:`sql` returns.
+            path: The file; with ``rows_per_file`` a directory of files with a ``manifest.json``.
+            tokens: A corpus, in any form that ``build_view`` takes: e_t of each token is written, not the rows.
+            ids: Row ids: a list, an integer array, an Arrow array, a file or a list of files. Their rows are written,
+                in that order; a NULL id gives NULLs.
+            format: Kind of file; by default what the ending of ``path`` says.
+            compression: ``"lz4"``, ``"zstd"`` or ``"none"``, the default but for Parquet (``"zstd"``).
+            values: Values of the vectors: ``"float32"``, the default; ``"float16"``; ``"bfloat16"``, rounded once, as
+                uint16 bit patterns where a format has no such type; ``"row"``: the stored bytes.
+            round: Let float16 round to the nearest; otherwise a value that float16 does not have is refused.
+            columns: Columns in order: ``rowid``, ``head``, ``embedding``, ``row``, for ids also ``ord``; of tokens
+                ``file``, ``sequence``, ``token``, ``token_id``, ``e_t``, ``record`` (the stored bytes), with
+                ``per="sequence"`` ``tokens`` for the ids.
+            column: The column of token or id files that have several.
+            per: ``"token"``: a record per token; ``"sequence"``: one per sequence, with a list of its vectors.
+            history: Token ids before every sequence, newest last.
+            rows_per_file: Records of a file; the last one may have fewer.
+            resume: Go on with an unfinished export into that directory.
+            restart: Throw an unfinished export into that directory away.
+            replace: Replace a file, or a directory that an export wrote.
+            progress: Called with the stage, what is done and what is to do: bytes of a table, tokens or records.
+
+        Returns:
+            What was written.
+
+        Raises:
+            UnknownTableError: If there is no such table.
+            ArgumentError: If an option does not fit, something is there already, a value has no place in the file, or
+                an unfinished export is another one.
+            FormatError, SpecError: If the table has no value format, or no spec for tokens.
+            RowIdError, TokenIdError: If an id is outside the table or vocabulary, with its place.
+            StorageError: If the disk is full or fails, or there is an unfinished export and neither ``resume`` nor
+                ``restart``.
+            duckdb.Error: If a query fails.
+        """
+        from engramsql.export.files import Options, export_to
+
+        options = Options(
+            format=format,
+            compression=compression,
+            values=values,
+            round=round,
+            columns=columns,
+            column=column,
+            per=per,
+            history=history,
+            rows_per_file=rows_per_file,
+            resume=resume,
+            restart=restart,
+            replace=replace,
+            progress=progress,
+        )
+        return export_to(self, what, path, tokens=tokens, ids=ids, options=options)  # type: ignore[arg-type]

@@ -1,0 +1,244 @@
+"""Tables, rows of ids, e_t of a corpus and queries as files: Arrow, Parquet, NumPy, safetensors, CSV, JSON lines.
+
+A file is there whole or not at all. Batches are computed by some threads and written by another, straight from the
+memory that they were computed in, which is bounded whatever the size of the export.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engramsql.errors import ArgumentError, ArgumentTypeError
+from engramsql.export.files.formats import COMPRESSIONS, VALUES, FileFormat, format_of
+
+if TYPE_CHECKING:
+    from engramsql.database import Database
+    from engramsql.engine import Table
+    from engramsql.export.files.source import Source
+
+    Progress = Callable[[str, int, int], object]
+
+__all__ = ["Export", "Options", "export_to"]
+
+
+@dataclass(frozen=True)
+class Export:
+    """What an export wrote."""
+
+    path: Path
+    """The file, or the directory of the files and their manifest."""
+    format: str
+    rows: int
+    """Records."""
+    bytes: int
+    """Bytes of all files, without the manifest."""
+    files: list[Path]
+    """The files in order."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an export is made; :meth:`engramsql.Database.export` says what each means."""
+
+    format: str | None = None
+    compression: str | None = None
+    values: Any = None
+    round: bool = False
+    columns: Sequence[str] | None = None
+    column: str | None = None
+    per: str = "token"
+    history: Any = None
+    rows_per_file: int | None = None
+    resume: bool = False
+    restart: bool = False
+    replace: bool = False
+    progress: Progress | None = None
+    sql: str | None = None
+    """The statement of a relation, for the manifest."""
+
+
+def export_to(
+    database: Database,
+    what: object,
+    path: str | os.PathLike[str],
+    *,
+    tokens: object = None,
+    ids: object = None,
+    options: Options | None = None,
+) -> Export:
+    """Writes a table, rows of it, e_t of a corpus, or a query; see :meth:`engramsql.Database.export`."""
+    options = options or Options()
+    target = Path(os.path.abspath(path))
+    format = format_of(os.fspath(path), options.format)
+    compression = _compression(format, options.compression)
+    _check(options, tokens, ids)
+    table, source = _source(database, what, tokens, ids, format, options)
+    layout = _layout(database, table, source, format, compression, options.values, target.parent)
+    if options.rows_per_file is None:
+        from engramsql.export.files.single import write_file
+
+        written = write_file(target, layout, source, replace=options.replace, progress=options.progress)
+        return Export(target, format.name, written.rows, written.bytes, [target])
+    from engramsql.export.files.parts import write_parts
+
+    if (options.resume or options.restart) and not source.resumable:
+        raise ArgumentError(
+            "only an export of a table, or of ids or tokens from files, goes on after a failure: a query need not give "
+            "the same rows in the same order again, and what is in memory is gone; leave --resume and --restart out"
+        )
+    parts = write_parts(
+        target,
+        layout,
+        source,
+        options.rows_per_file,
+        resume=options.resume,
+        restart=options.restart,
+        replace=options.replace,
+        progress=options.progress,
+    )
+    return Export(
+        target,
+        format.name,
+        sum(part.rows for part in parts),
+        sum(part.bytes for part in parts),
+        [target / part.file for part in parts],
+    )
+
+
+def _compression(format: FileFormat, asked: str | None) -> str:
+    if asked is None:
+        return format.compressions[0]
+    if asked not in COMPRESSIONS:
+        raise ArgumentError(f"no compression '{asked}'; one of {', '.join(COMPRESSIONS)}")
+    if asked not in format.compressions:
+        raise ArgumentError(
+            f"{format.name} has no compression '{asked}'; it has {', '.join(sorted(format.compressions))}"
+        )
+    return asked
+
+
+def _check(options: Options, tokens: object, ids: object) -> None:
+    """What can be said of the options without looking at anything."""
+    if tokens is not None and ids is not None:
+        raise ArgumentError("give tokens or ids, not both: they say which rows are exported")
+    if options.values is not None and options.values not in VALUES:
+        raise ArgumentError(f"no values '{options.values}'; one of {', '.join(VALUES)}")
+    if options.round and options.values != "float16":
+        raise ArgumentError("round (--round) belongs to values float16: the others are exact, or rounded by definition")
+    if isinstance(options.columns, str):
+        raise ArgumentTypeError(f"columns must be a list of names, got the text {options.columns!r}")
+    if tokens is None and (options.per != "token" or options.history is not None):
+        raise ArgumentError("per and history belong to tokens (--tokens, tokens=)")
+    if tokens is None and ids is None and options.column is not None:
+        raise ArgumentError(
+            "column belongs to files of tokens or ids; the columns of the export are columns (--columns)"
+        )
+    rows = options.rows_per_file
+    if rows is None:
+        if options.resume or options.restart:
+            raise ArgumentError(
+                "one file begins anew: what a failure leaves of it is removed; resume and restart belong to "
+                "rows_per_file (--rows-per-file)"
+            )
+    elif isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise ArgumentError(f"rows_per_file must be a number of at least 1, got {rows!r}")
+    if options.resume and options.restart:
+        raise ArgumentError("resume goes on with an unfinished export and restart throws it away; give one of them")
+
+
+def _source(
+    database: Database, what: object, tokens: object, ids: object, format: FileFormat, options: Options
+) -> tuple[Table | None, Source]:
+    if type(what).__name__ == "DuckDBPyRelation":
+        if tokens is not None or ids is not None:
+            raise ArgumentError("tokens and ids belong to a table, got a relation; name the table")
+        if options.values is not None:
+            raise ArgumentError("values belong to a table; a query has the values that it names: CAST them in it")
+        from engramsql.export.files.query_source import query_source
+
+        # Its connection is not ours to know, but interrupting ours does no harm.
+        interrupt = database._connection.interrupt
+        return None, query_source(what, format, options.columns, interrupt, options.sql)  # type: ignore[arg-type]
+    if not isinstance(what, (str, os.PathLike)):
+        raise ArgumentTypeError(
+            f"what is exported must be the name or path of a table, or a relation (Database.sql), got "
+            f"{type(what).__name__}"
+        )
+    table = database.table(what)
+    columns = options.columns
+    if columns is None and format.name == "npy":
+        # One array: that of the vectors.
+        stored, decoded = ("record", "e_t") if tokens is not None else ("row", "embedding")
+        columns = [stored if options.values == "row" else decoded]
+    if tokens is not None:
+        return table, _tokens(database, table, tokens, columns, options)
+    from engramsql.export.files.table_source import ids_source, table_source
+
+    if ids is None:
+        return table, table_source(table, columns, options.values, options.round, format.nulls)
+    from engramsql.id_files import id_blocks, origin_of
+
+    return table, ids_source(
+        table,
+        lambda: id_blocks(ids, options.column, table),
+        origin_of(ids, options.column),
+        columns,
+        options.values,
+        options.round,
+        format.nulls,
+    )
+
+
+def _tokens(database: Database, table: Table, tokens: Any, columns: Sequence[str] | None, options: Options) -> Source:
+    import numpy as np
+
+    from engramsql.corpus import count_of, integers, pieces_of
+    from engramsql.export.files.token_source import token_source
+    from engramsql.id_files import origin_of, paths_of
+    from engramsql.quoting import folded
+
+    history = np.empty(0, np.int64) if options.history is None else integers(options.history, "history")
+    if history.ndim != 1:
+        raise ArgumentError(f"history must have one dimension, got {history.ndim}")
+    files = paths_of(tokens)
+    # Those that may answer for a token; others must not be asked sequence by sequence.
+    views = any(
+        folded(entry.table) == folded(table.name) and database.view(entry.name).usable
+        for entry in database.record_views()
+    )
+    return token_source(
+        table,
+        lambda: pieces_of(tokens, options.column),
+        origin_of(tokens, options.column),
+        columns=columns,
+        values=options.values,
+        rounded=options.round,
+        per=options.per,
+        history=history,
+        files=[os.fspath(file) for file in files or []],
+        total=count_of(tokens),
+        views=views,
+    )
+
+
+def _layout(
+    database: Database,
+    table: Table | None,
+    source: Source,
+    format: FileFormat,
+    compression: str,
+    values: str | None,
+    directory: Path,
+) -> Any:
+    from engramsql.export.files.identity import described
+    from engramsql.export.files.writer import Layout
+
+    shown = None if table is None else values or "float32"
+    metadata = described(database, table, source.kind, shown)
+    schema = source.schema.with_metadata({**(source.schema.metadata or {}), **metadata})
+    directory.mkdir(parents=True, exist_ok=True)
+    return Layout(format, schema, compression, source.columns, directory)

@@ -1,0 +1,91 @@
+"""Arrow IPC files and streams, and Parquet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from engramsql.export.files.sink import Sink
+    from engramsql.export.files.writer import Layout
+
+__all__ = ["IpcFile", "IpcStream", "Parquet"]
+
+
+class _Ipc:
+    def __init__(self, layout: Layout, sink: Sink) -> None:
+        compression = None if layout.compression == "none" else layout.compression
+        self._writer = self._open(sink, layout.schema, pa.ipc.IpcWriteOptions(compression=compression))
+
+    @staticmethod
+    def _open(sink: Sink, schema: pa.Schema, options: pa.ipc.IpcWriteOptions) -> pa.ipc.RecordBatchStreamWriter:
+        raise NotImplementedError
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Adds records."""
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Writes the end marker, and the footer of a file."""
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Nothing is held."""
+
+
+class IpcFile(_Ipc):
+    """An Arrow IPC file: with a footer that says where its batches are."""
+
+    @staticmethod
+    def _open(sink: Sink, schema: pa.Schema, options: pa.ipc.IpcWriteOptions) -> pa.ipc.RecordBatchStreamWriter:
+        return pa.ipc.new_file(sink, schema, options=options)
+
+
+class IpcStream(_Ipc):
+    """An Arrow IPC stream, with its end marker."""
+
+    @staticmethod
+    def _open(sink: Sink, schema: pa.Schema, options: pa.ipc.IpcWriteOptions) -> pa.ipc.RecordBatchStreamWriter:
+        return pa.ipc.new_stream(sink, schema, options=options)
+
+
+class Parquet:
+    """A Parquet file, a row group per batch."""
+
+    def __init__(self, layout: Layout, sink: Sink) -> None:
+        import pyarrow.parquet as pq
+
+        # Vectors hardly repeat: a dictionary of them would be tried, filled and thrown away.
+        small = [field.name for field in layout.schema if not _is_vector(field.type)]
+        self._writer = pq.ParquetWriter(
+            sink,
+            layout.schema,
+            compression=layout.compression,
+            compression_level=1 if layout.compression == "zstd" else None,
+            use_dictionary=small or False,
+            write_statistics=small or False,
+        )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Adds records."""
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Writes the footer."""
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Marks the writer as closed: it would write its footer when it is collected, and so would what is below it."""
+        self._writer.is_open = False
+
+
+def _is_vector(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_fixed_size_list(type_)
+        or pa.types.is_list(type_)
+        or pa.types.is_large_list(type_)
+        or pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+        or pa.types.is_fixed_size_binary(type_)
+    )

@@ -1,0 +1,116 @@
+"""What tells one export from another, and what its files say of where they come from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from engramsql._directory import CATALOG_FILE
+from engramsql.errors import ArgumentError
+from engramsql.quoting import folded
+
+if TYPE_CHECKING:
+    from engramsql.database import Database
+    from engramsql.engine import Spec, Table
+
+__all__ = ["described", "file_identity", "table_identity"]
+
+
+def table_identity(table: Table) -> dict[str, Any]:
+    """The table as the manifest has it, with a digest of where and when its bytes were written."""
+    files: dict[str, tuple[int, int]] = {}
+    digest = hashlib.blake2b(digest_size=16)
+    for shard in table.shards():
+        if shard.file not in files:
+            found = os.stat(shard.file)
+            files[shard.file] = (found.st_size, found.st_mtime_ns)
+        part = (shard.file, *files[shard.file], shard.first_row, shard.rows, shard.offset, shard.bytes)
+        digest.update(json.dumps(part).encode())
+    return {
+        "name": table.name,
+        "rows": table.rows,
+        "row_bytes": table.row_bytes,
+        "dim": table.dim,
+        "format": table.format,
+        "scale": table.scale,
+        "layer": table.layer,
+        "spec": None if table.spec is None else _spec_identity(table.spec),
+        "files": digest.hexdigest(),
+    }
+
+
+def _spec_identity(spec: Spec) -> dict[str, Any]:
+    constants = [
+        spec.head_sizes, spec.head_offsets, spec.ngram_orders, spec.multipliers, spec.vocab_size, spec.eos_token,
+    ]  # fmt: skip
+    digest = hashlib.blake2b(json.dumps(constants).encode(), digest_size=16)
+    return {"name": spec.name, "family": spec.family, "constants": digest.hexdigest()}
+
+
+def file_identity(paths: Sequence[str | os.PathLike[str]]) -> list[dict[str, Any]]:
+    """Names, sizes and times of files.
+
+    Raises:
+        ArgumentError: If one is not there.
+    """
+    found = []
+    for path in paths:
+        name = os.path.abspath(os.fspath(path))
+        try:
+            status = os.stat(name)
+        except OSError as error:
+            raise ArgumentError(f"cannot read '{os.fspath(path)}': {error.strerror}") from None
+        found.append({"file": name, "bytes": status.st_size, "modified_ns": status.st_mtime_ns})
+    return found
+
+
+def described(database: Database, table: Table | None, kind: str, values: str | None) -> dict[str, str]:
+    """Metadata of the schema: where the records come from and how to read their values. Texts all."""
+    import duckdb
+    import pyarrow as pa
+
+    import engramsql
+    from engramsql.engine import ENGINE_VERSION
+
+    found: dict[str, object] = {
+        "engramsql.export": kind,
+        "engramsql.version": engramsql.__version__,
+        "engramsql.engine_version": ENGINE_VERSION,
+        "engramsql.duckdb_version": duckdb.__version__,
+        "engramsql.pyarrow_version": pa.__version__,
+        "engramsql.values": values,
+    }
+    if table is not None:
+        found |= {
+            "engramsql.table": table.name,
+            "engramsql.rows": table.rows,
+            "engramsql.row_bytes": table.row_bytes,
+            "engramsql.dim": table.dim,
+            "engramsql.format": table.format,
+            "engramsql.scale": None if table.scale is None else repr(table.scale),
+            "engramsql.layer": table.layer,
+            "engramsql.spec": None if table.spec is None else table.spec.name,
+            "engramsql.heads": len(table.heads()) or None,
+            "engramsql.source": os.fspath(table.source),
+            "engramsql.source_digest": _digest(database, table),
+        }
+    return {key: str(value) for key, value in found.items() if value is not None}
+
+
+def _digest(database: Database, table: Table) -> str | None:
+    """Digest of a store that describes itself, as the catalog keeps it."""
+    directory = database.directory
+    if directory is None:
+        return None
+    try:
+        catalog = json.loads((directory / CATALOG_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    for entry in catalog.get("tables", []):
+        if folded(str(entry.get("name"))) == folded(table.name):
+            digest = entry.get("digest")
+            return None if digest is None else str(digest)
+    return None

@@ -1,0 +1,407 @@
+"""An export into a directory of files with a manifest, that goes on after a failure.
+
+It grows under a name of its own beside its place, and gets its name when its last file is complete. Until then each
+file that is complete stands in the manifest with its checksum.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from engramsql.errors import ArgumentError, EngramError, StorageError
+from engramsql.export.files.pipeline import computed
+from engramsql.export.files.single import Filling, filling
+from engramsql.interchange.files import new_file, sync_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engramsql.export.files.source import Source
+    from engramsql.export.files.writer import Layout
+
+    Progress = Callable[[str, int, int], object]
+
+__all__ = ["MANIFEST", "Part", "read_manifest", "write_parts"]
+
+MANIFEST = "manifest.json"
+_KIND, _VERSION = "engramsql-export", 1
+_LOCK = ".lock"
+_BLOCK = 4 << 20
+# What of a manifest must be the same for an export to go on, in words.
+_SAME = {
+    "format": "the format",
+    "compression": "the compression",
+    "rows_per_file": "--rows-per-file (rows_per_file=)",
+    "schema": "the schema",
+    "source": "what is exported",
+}
+_SOURCE_WORDS = {
+    "table": "the table",
+    "tokens": "the files of tokens",
+    "ids": "the files of row ids",
+    "columns": "--columns (columns=)",
+    "values": "--values (values=)",
+    "round": "--round (round=)",
+    "per": "--per (per=)",
+    "history": "--history (history=)",
+    "sql": "the query",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of an export."""
+
+    file: str
+    rows: int
+    bytes: int
+    sha256: str
+
+    def record(self) -> dict[str, Any]:
+        """As the manifest has it."""
+        return {"file": self.file, "rows": self.rows, "bytes": self.bytes, "sha256": self.sha256}
+
+
+def write_parts(
+    path: Path,
+    layout: Layout,
+    source: Source,
+    rows_per_file: int,
+    *,
+    resume: bool,
+    restart: bool,
+    replace: bool,
+    progress: Progress | None,
+) -> list[Part]:
+    """Writes the records of a source into files of ``rows_per_file`` each, in a directory with a manifest.
+
+    Raises:
+        ArgumentError: If the directory exists and is not to be replaced, or a value has no place in such files; or if
+            there is an unfinished export of another kind.
+        StorageError: If there is an unfinished export and neither ``resume`` nor ``restart``; if the system refuses.
+    """
+    fixed = _fixed(layout, source, rows_per_file)
+    if os.path.lexists(path):
+        if resume and (found := _finished(path, fixed)) is not None:
+            return found
+        if not replace:
+            raise ArgumentError(
+                f"'{path}' exists already; name a new directory, or replace it (--replace, replace=True)"
+            )
+        if not path.is_dir() or path.is_symlink() or _foreign(path):
+            raise ArgumentError(f"'{path}' is no directory of an export alone, so it is not replaced; name another one")
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    with _storage(path), _begun(unfinished, path, resume=resume, restart=restart) as going:
+        parts = _parts_of(unfinished, fixed, path) if going else []
+        export = _Parts(unfinished, layout, fixed, source, rows_per_file, parts)
+        try:
+            export.run(progress)
+            export.complete()
+        except BaseException:
+            if not (source.resumable and export.parts):
+                # Nothing that could go on.
+                shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        _publish(unfinished, path)
+    return export.parts
+
+
+@contextmanager
+def _storage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, EngramError):
+            raise
+        raise StorageError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
+@contextmanager
+def _begun(unfinished: Path, path: Path, *, resume: bool, restart: bool) -> Iterator[bool]:
+    """The unfinished directory, which nobody else writes to meanwhile; whether it goes on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    going = unfinished.is_dir()
+    unfinished.mkdir(exist_ok=True)
+    descriptor = os.open(unfinished / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StorageError(f"another process is exporting to '{path}'") from None
+        # A directory that was killed before its first manifest has nothing to go on with.
+        going = going and (unfinished / MANIFEST).exists()
+        if going and not (resume or restart):
+            raise StorageError(
+                f"there is an unfinished export to '{path}'; go on with it (--resume, resume=True) or throw it away "
+                "(--restart, restart=True)"
+            )
+        if going and restart:
+            going = False
+        if not going:
+            _clear(unfinished, set())
+        yield going
+    finally:
+        os.close(descriptor)
+
+
+def _clear(directory: Path, kept: set[str]) -> None:
+    for left in directory.iterdir():
+        if left.name not in kept | {_LOCK}:
+            left.unlink()
+
+
+def _fixed(layout: Layout, source: Source, rows_per_file: int) -> dict[str, Any]:
+    """What must be the same for an export to go on."""
+    fixed = {
+        "format": layout.format.name,
+        "compression": layout.compression,
+        "rows_per_file": rows_per_file,
+        "schema": [{"name": field.name, "type": str(field.type)} for field in layout.schema],
+        "source": {"kind": source.kind, **source.identity},
+    }
+    # As it comes back from the manifest.
+    round_trip: dict[str, Any] = json.loads(json.dumps(fixed))
+    return round_trip
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """The manifest of an export.
+
+    Raises:
+        ArgumentError: If there is none, or it is another's.
+    """
+    name = directory / MANIFEST
+    try:
+        manifest = json.loads(name.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"cannot read '{name}': {error}") from None
+    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
+        raise ArgumentError(f"'{name}' is no manifest of an export")
+    if manifest.get("version") != _VERSION:
+        raise ArgumentError(f"'{name}' has version {manifest.get('version')}; this program reads version {_VERSION}")
+    return manifest
+
+
+def _difference(manifest: dict[str, Any], fixed: dict[str, Any]) -> str | None:
+    """What an unfinished export does not have in common with the one that was asked for."""
+    old, new = manifest.get("source") or {}, fixed["source"]
+    for key in (*_SOURCE_WORDS, *(new.keys() | old.keys())):
+        if old.get(key) != new.get(key):
+            return _SOURCE_WORDS.get(key, "what is exported")
+    return next((words for key, words in _SAME.items() if manifest.get(key) != fixed[key]), None)
+
+
+def _parts_of(unfinished: Path, fixed: dict[str, Any], path: Path) -> list[Part]:
+    """The files of an unfinished export that are complete, each looked at.
+
+    Raises:
+        ArgumentError: If it is another export, or a file of it is not what was written.
+    """
+    manifest = read_manifest(unfinished)
+    if (what := _difference(manifest, fixed)) is not None:
+        raise ArgumentError(
+            f"{what} changed since the unfinished export to '{path}' was begun; repeat the command as it was, or throw "
+            "it away (--restart, restart=True)"
+        )
+    parts = [Part(**record) for record in manifest["files"]]
+    _clear(unfinished, {MANIFEST, *(part.file for part in parts)})
+    for part in parts:
+        try:
+            found = _sha256(unfinished / part.file)
+        except FileNotFoundError:
+            found = "no file"
+        if found != part.sha256:
+            raise ArgumentError(
+                f"'{unfinished / part.file}' is not what was written there; throw the unfinished export away "
+                "(--restart, restart=True)"
+            )
+    return parts
+
+
+def _finished(path: Path, fixed: dict[str, Any]) -> list[Part] | None:
+    """The files of an export that is complete already, if it is this one."""
+    try:
+        manifest = read_manifest(path)
+    except ArgumentError:
+        return None
+    if not manifest.get("complete") or _difference(manifest, fixed) is not None:
+        return None
+    return [Part(**record) for record in manifest["files"]]
+
+
+def _foreign(path: Path) -> bool:
+    """Whether a directory has anything but an export."""
+    try:
+        manifest = read_manifest(path)
+        known = {MANIFEST, *(str(record["file"]) for record in manifest["files"])}
+    except (ArgumentError, KeyError, TypeError):
+        return True
+    return any(name not in known for name in os.listdir(path))
+
+
+def _publish(unfinished: Path, path: Path) -> None:
+    """Gives the export its name; an export of that name is removed when the new one is there."""
+    (unfinished / _LOCK).unlink()
+    sync_directory(unfinished)
+    old = path.with_name(f".{path.name}.replaced")
+    replaced = path.is_dir()
+    if replaced:
+        shutil.rmtree(old, ignore_errors=True)
+        os.rename(path, old)
+    try:
+        os.rename(unfinished, path)
+    except OSError:
+        if replaced:
+            os.rename(old, path)
+        raise
+    sync_directory(path.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb", buffering=0) as file:
+        block = bytearray(_BLOCK)
+        view = memoryview(block)
+        while count := file.readinto(view):
+            digest.update(view[:count])
+    return digest.hexdigest()
+
+
+class _Parts:
+    """Files one after the other; one is hashed and synced while the next is filled."""
+
+    def __init__(
+        self,
+        directory: Path,
+        layout: Layout,
+        fixed: dict[str, Any],
+        source: Source,
+        rows_per_file: int,
+        parts: list[Part],
+    ) -> None:
+        self._directory, self._layout, self._fixed, self._source = directory, layout, fixed, source
+        self._rows_per_file = rows_per_file
+        self.parts = parts
+
+    def run(self, progress: Progress | None) -> None:
+        """Writes what is missing."""
+        if not self.parts:
+            self._save(complete=False)
+        with ThreadPoolExecutor(1, thread_name_prefix="engramsql-export-seal") as sealer:
+            sealing: list[Future[None]] = []
+            first = sum(part.rows for part in self.parts)
+            if self.parts and self.parts[-1].rows < self._rows_per_file:
+                return  # The last file is the only one that may be shorter.
+            with computed(self._source, first, self._rows_per_file) as batches, _Current(self) as current:
+                for batch, done in batches:
+                    current.write(batch)
+                    if current.rows >= self._rows_per_file:
+                        sealing.append(sealer.submit(self._seal, current.finish()))
+                        if len(sealing) > 1:
+                            sealing.pop(0).result()
+                    if progress is not None:
+                        progress("writing", done, self._source.total)
+                # An export of no records is one file without records: its columns are there.
+                if current.rows or (not self.parts and not sealing):
+                    sealing.append(sealer.submit(self._seal, current.finish()))
+            for future in sealing:
+                future.result()
+
+    def _seal(self, filled: _Filled) -> None:
+        """Makes a file that is complete a part of the export."""
+        growing = self._directory / f".{filled.name}.growing"
+        part = Part(filled.name, filled.rows, growing.stat().st_size, _sha256(growing))
+        with open(growing, "rb+", buffering=0) as file:
+            os.fsync(file.fileno())
+            # Nobody reads it again here.
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        os.rename(growing, self._directory / filled.name)
+        sync_directory(self._directory)
+        self.parts.append(part)
+        self._save(complete=False)
+
+    def complete(self) -> None:
+        """Says that nothing is missing."""
+        self._save(complete=True)
+
+    def _save(self, *, complete: bool) -> None:
+        metadata = {key.decode(): value.decode() for key, value in (self._layout.schema.metadata or {}).items()}
+        manifest = {
+            "kind": _KIND,
+            "version": _VERSION,
+            "complete": complete,
+            **self._fixed,
+            "metadata": metadata,
+            "rows": sum(part.rows for part in self.parts),
+            "files": [part.record() for part in self.parts],
+        }
+        with new_file(self._directory / MANIFEST, replace=True) as file:
+            file.write(json.dumps(manifest, indent=1).encode() + b"\n")
+
+    def grow(self, name: str) -> IO[bytes]:
+        """A new file for a part."""
+        return open(self._directory / f".{name}.growing", "wb")
+
+    def name(self, index: int) -> str:
+        """Name of a part."""
+        return f"part-{index:05d}{self._layout.format.endings[0]}"
+
+    @property
+    def layout(self) -> Layout:
+        """What all files have in common."""
+        return self._layout
+
+
+@dataclass(frozen=True)
+class _Filled:
+    name: str
+    rows: int
+
+
+class _Current:
+    """The file that is being filled."""
+
+    def __init__(self, parts: _Parts) -> None:
+        self._parts = parts
+        self._index = len(parts.parts)
+        self._stack = ExitStack()
+        self._filling: Filling | None = None
+        self.rows = 0
+
+    def write(self, batch: Any) -> None:
+        """Adds records that have room in it."""
+        self._open().writer.write(batch)
+        self.rows += batch.num_rows
+
+    def _open(self) -> Filling:
+        if self._filling is None:
+            file = self._stack.enter_context(self._parts.grow(self._parts.name(self._index)))
+            self._filling = self._stack.enter_context(filling(self._parts.layout, file, keep=True))
+        return self._filling
+
+    def finish(self) -> _Filled:
+        """Completes the file; the next record begins another one."""
+        self._open()
+        self._stack.close()
+        filled = _Filled(self._parts.name(self._index), self.rows)
+        self._filling, self.rows, self._index = None, 0, self._index + 1
+        return filled
+
+    def __enter__(self) -> _Current:
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        if details[0] is None:
+            return
+        self._stack.__exit__(*details)

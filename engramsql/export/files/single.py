@@ -1,0 +1,88 @@
+"""An export into one file, which is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from engramsql.errors import ArgumentError
+from engramsql.export.files.pipeline import computed
+from engramsql.export.files.sink import Sink
+from engramsql.export.files.writer import open_writer
+from engramsql.interchange.files import new_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engramsql.export.files.source import Source
+    from engramsql.export.files.writer import FileWriter, Layout
+
+    Progress = Callable[[str, int, int], object]
+
+__all__ = ["Written", "filling", "write_file"]
+
+
+# Records of a file that takes all.
+_ONE_FILE = 1 << 62
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass
+class Filling:
+    """A file that is being filled."""
+
+    writer: FileWriter
+    sink: Sink
+
+
+@contextmanager
+def filling(layout: Layout, file: IO[bytes], *, keep: bool = False) -> Iterator[Filling]:
+    """A writer for an open file: completed at the end of the block, abandoned by an exception."""
+    sink = Sink(file.fileno(), keep=keep)
+    writer = None
+    try:
+        writer = open_writer(layout, sink)
+        yield Filling(writer, sink)
+        writer.close()
+    except BaseException:
+        if writer is not None:
+            writer.abandon()
+        raise
+    finally:
+        sink.detach()
+
+
+def write_file(path: Path, layout: Layout, source: Source, *, replace: bool, progress: Progress | None) -> Written:
+    """Writes all records of a source into one file.
+
+    Raises:
+        ArgumentError: If it exists and is not to be replaced, or a value has no place in it.
+        StorageError: If the system refuses.
+    """
+    if not replace and os.path.lexists(path):
+        raise ArgumentError(f"'{path}' exists already; name a new file, or replace it (--replace, replace=True)")
+    if path.is_dir():
+        raise ArgumentError(f"'{path}' is a directory; name a file, or write several into it with --rows-per-file")
+    rows = 0
+    with (
+        new_file(path, replace=replace) as file,
+        filling(layout, file) as filled,
+        computed(source, 0, _ONE_FILE) as batches,
+    ):
+        for batch, done in batches:
+            filled.writer.write(batch)
+            rows += batch.num_rows
+            if progress is not None:
+                progress("writing", done, source.total)
+    return Written(rows, filled.sink.size)

@@ -1,0 +1,120 @@
+"""CSV and JSON lines, by the rules of the results on the command line: shortest digits, BLOB as hex, NaN as text."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engramsql.export.columns import Column, json_cells, plain_cells, write_texts
+from engramsql.export.files.values import VALUE_KEY
+from engramsql.export.fragments import joined
+from engramsql.export.text import csv_cells
+from engramsql.export.types import Kind, Shape
+
+if TYPE_CHECKING:
+    from engramsql.export.files.sink import Sink
+    from engramsql.export.files.writer import Layout
+
+__all__ = ["Csv", "JsonLines"]
+
+# Values that are text at one time.
+_SLICE_VALUES = 1 << 16
+
+
+class _Text:
+    """Records as lines, some at a time."""
+
+    def __init__(self, layout: Layout, sink: Sink) -> None:
+        self._sink = sink
+        self._fields = list(layout.schema)
+        self._columns = layout.columns or [Column(field.name, _shape(_shown_type(field))) for field in self._fields]
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Adds records."""
+        width = max(1, batch.nbytes // (4 * max(1, batch.num_rows)))
+        step = max(1, _SLICE_VALUES // width)
+        for start in range(0, batch.num_rows, step):
+            part = batch.slice(start, step)
+            arrays = [_shown(field, array) for field, array in zip(self._fields, part.columns, strict=True)]
+            write_texts(self._sink, self._lines(arrays))  # type: ignore[arg-type]
+
+    def _lines(self, arrays: list[pa.Array]) -> pa.Array:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """A line is whole as it is."""
+
+    def abandon(self) -> None:
+        """Nothing is held."""
+
+
+class Csv(_Text):
+    """RFC 4180 with a header and LF; NULL is empty, an empty text is ``""``, a vector its JSON text."""
+
+    def __init__(self, layout: Layout, sink: Sink) -> None:
+        super().__init__(layout, sink)
+        names = csv_cells(pa.array([column.name for column in self._columns], pa.string())).to_pylist()
+        sink.write((",".join(names) + "\n").encode())
+
+    def _lines(self, arrays: list[pa.Array]) -> pa.Array:
+        cells = [csv_cells(plain_cells(column, array)) for column, array in zip(self._columns, arrays, strict=True)]
+        return joined(pc.binary_join_element_wise(*cells, ","), "\n")
+
+
+class JsonLines(_Text):
+    """An object per line."""
+
+    def __init__(self, layout: Layout, sink: Sink) -> None:
+        super().__init__(layout, sink)
+        keys = [json.dumps(column.name, ensure_ascii=False) for column in self._columns]
+        self._starts = [f"{',' if position else '{'}{key}:" for position, key in enumerate(keys)]
+
+    def _lines(self, arrays: list[pa.Array]) -> pa.Array:
+        cells = [json_cells(column, array) for column, array in zip(self._columns, arrays, strict=True)]
+        return joined(*chain.from_iterable(zip(self._starts, cells, strict=True)), "}\n")
+
+
+def _shown_type(field: pa.Field) -> pa.DataType:
+    return _shown(field, pa.array([], field.type)).type
+
+
+def _shown(field: pa.Field, array: pa.Array) -> pa.Array:
+    """The column with values that text can show: halves as float32, which holds all of them, names as themselves."""
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode()
+    values = (field.metadata or {}).get(VALUE_KEY)
+    return _as_float32(array, values == b"bfloat16")
+
+
+def _as_float32(array: pa.Array, bfloat16: bool) -> pa.Array:
+    type_ = array.type
+    if pa.types.is_list(type_) and pa.types.is_fixed_size_list(type_.value_type):
+        inner = _as_float32(array.values, bfloat16)
+        return pa.ListArray.from_arrays(array.offsets, inner)
+    if not pa.types.is_fixed_size_list(type_):
+        return array
+    item = type_.value_type
+    if not (pa.types.is_float16(item) or (bfloat16 and pa.types.is_uint16(item))):
+        return array
+    width = type_.list_size
+    # The slots of NULLs too.
+    values = array.values.slice(array.offset * width, len(array) * width).to_numpy(zero_copy_only=False)
+    single = (values.astype(np.uint32) << 16).view(np.float32) if bfloat16 else values.astype(np.float32)
+    mask = array.is_null()
+    valid = pc.invert(mask)
+    bits = pa.py_buffer(np.packbits(np.asarray(valid), bitorder="little"))
+    return pa.Array.from_buffers(
+        pa.list_(pa.float32(), width), len(array), [bits], null_count=array.null_count, children=[pa.array(single)]
+    )
+
+
+def _shape(type_: pa.DataType) -> Shape:
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+        return Shape(Kind.NESTED, (_shape(type_.value_type),))
+    number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_)
+    return Shape(Kind.NUMBER if number else Kind.TEXT)

@@ -1,0 +1,110 @@
+"""Where results go, and where statements come from."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engramsql.errors import ArgumentError
+from engramsql.shell import statements
+from engramsql.shell.commands.registry import command
+
+if TYPE_CHECKING:
+    from engramsql.shell.session import Destination, Session
+
+__all__: list[str] = []
+
+# A file that reads itself would go on until Python gives up.
+_DEEPEST = 20
+
+
+@command(
+    ".output",
+    "[FILE|stdout]",
+    summary="where all results go from now on",
+    argument="file",
+    aliases=("\\o",),
+    details="They are written one after the other, in the mode that is set. Without FILE, or with stdout, results go "
+    "to the terminal again.",
+)
+def _output(session: Session, words: list[str]) -> None:
+    session.set_output(None if not words or words[0] == "stdout" else words[0])
+
+
+@command(
+    ".once",
+    "FILE | |COMMAND",
+    summary="where the next result goes: a file, or a command of the system",
+    argument="file",
+    whole=True,
+    fewest=1,
+    details="The file appears when the result is complete; until then, and if the statement fails, what was there "
+    "stays. A command that stops reading is no error: .once | head -1",
+)
+def _once(session: Session, words: list[str]) -> None:
+    if words[0].startswith("|"):
+        text = words[0][1:].strip()
+        if not text:
+            raise ArgumentError("write .once | COMMAND")
+        session.once_to_command(text)
+        return
+    try:
+        names = shlex.split(words[0].removesuffix(";"))
+    except ValueError as error:
+        raise ArgumentError(f".once: {str(error).lower()}") from error
+    if len(names) != 1:
+        raise ArgumentError("write .once FILE; put a name with blanks between quotes")
+    session.once_to_file(names[0])
+
+
+@command(
+    ".read",
+    "FILE",
+    summary="run the statements and commands of a file, up to the first that fails",
+    argument="file",
+    aliases=("\\i",),
+    fewest=1,
+)
+def _read(session: Session, words: list[str]) -> None:
+    from engramsql.shell.session import FailedError
+
+    path = Path(words[0]).expanduser()
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise ArgumentError(f"cannot read '{path}': {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"cannot read '{path}': {error}") from error
+    if session.depth >= _DEEPEST:
+        raise ArgumentError(f"'{path}' is read by a file that is read by another, {_DEEPEST} deep")
+    session.depth += 1
+    try:
+        for piece in statements.parse(text).all:
+            try:
+                session.run(piece)
+            except FailedError as failure:
+                raise FailedError(f"{os.path.basename(path)}:{piece.line + 1}: {failure}") from failure
+            if session.ended:
+                return
+    finally:
+        session.depth -= 1
+
+
+@command(
+    ".export",
+    "TABLE FILE ... | --sql QUERY --output FILE",
+    summary="write a table, a query or the e_t of a corpus to files",
+    argument="table",
+    fewest=1,
+    most=1000,
+    details="The arguments are those of `engramsql export`.",
+)
+def _export(session: Session, words: list[str]) -> None:
+    from engramsql.export.files.command import command as export
+
+    def work(to: Destination) -> None:
+        to.file.write(f"{export(session.database, words)}\n".encode())
+
+    session.work(work, says=True)

@@ -1,0 +1,118 @@
+"""About statements: what they would read, what they have read, and what they are given."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from engramsql.errors import ArgumentError
+from engramsql.quoting import folded, literal
+from engramsql.script import one_line
+from engramsql.shell.commands.registry import command
+
+if TYPE_CHECKING:
+    from engramsql.shell.session import Session
+
+__all__: list[str] = []
+
+_IDS = re.compile(r"[\d\s,]+")
+_NAME = re.compile(r"[^\W\d]\w*")
+_READS = """
+    SELECT path, count(*) AS reads, sum(rows)::BIGINT AS rows, sum(bytes)::BIGINT AS bytes,
+           sum(bytes_used)::BIGINT AS bytes_used, round(sum(bytes) / sum(bytes_used), 2) AS amplification,
+           count(*) FILTER (resident) AS resident_reads
+    FROM engram_plan({table}, {ids}) GROUP BY path
+"""
+
+
+@command(
+    ".plan",
+    "SQL | TABLE IDS",
+    summary="what a statement, or a fetch of row ids, would read; nothing is read",
+    argument="sql",
+    whole=True,
+    details="Of a statement: the first lines of its EXPLAIN. Of row ids (1, 2, 3, or a list in SQL such as "
+    "rowids_for_seq('ple', [17, 4])): the reads of engram_plan() by code path. Without either: the last statement.",
+)
+def _plan(session: Session, words: list[str]) -> None:
+    text = (words[0] if words else session.last).strip().removesuffix(";")
+    if not text:
+        raise ArgumentError("write .plan SQL, or .plan TABLE IDS")
+    name, _, ids = text.partition(" ")
+    table = next((entry.name for entry in session.database.tables() if folded(entry.name) == folded(name)), None)
+    if table is not None and ids.strip():
+        ids = ids.strip().rstrip(",")
+        session.query(_READS.format(table=literal(table), ids=f"[{ids}]" if _IDS.fullmatch(ids) else ids))
+        return
+    explained = text if re.match(r"EXPLAIN\b", text, re.IGNORECASE) else f"EXPLAIN {text}"
+    ours = [value for key, value in session.rows(explained) if key == "engramsql"]
+    session.print("\n".join(ours).strip() or "no table is read by row id; EXPLAIN shows DuckDB's plan")
+
+
+@command(
+    ".stats",
+    summary="what reading has cost so far, by table and code path",
+    details="The columns are those of engram_stats(); .timer on shows the difference that each statement makes.",
+)
+def _stats(session: Session, words: list[str]) -> None:
+    session.query("SELECT * FROM engram_stats()")
+
+
+@command(
+    ".param",
+    "[NAME VALUE | clear [NAME]]",
+    summary="values of $NAME in the statements that follow",
+    argument="text",
+    whole=True,
+    aliases=("\\set",),
+    details="VALUE is SQL, computed once: .param ids [17, 4] or .param day '2026-01-31'. Without arguments it lists "
+    "them; clear forgets one, or all.",
+)
+def _param(session: Session, words: list[str]) -> None:
+    name, _, value = (words[0] if words else "").partition(" ")
+    name, value = name.removeprefix("$"), value.strip().removesuffix(";")
+    if not name:
+        session.print("\n".join(f"${known} = {text}" for known, (_, text) in session.params.items()) or "no parameters")
+    elif name == "clear":
+        value = value.removeprefix("$")
+        if value and value not in session.params:
+            raise ArgumentError(f"no parameter ${value}")
+        for known in [value] if value else list(session.params):
+            del session.params[known]
+    elif not _NAME.fullmatch(name):
+        raise ArgumentError(f"'{name}' is no name of a parameter")
+    elif not value:
+        raise ArgumentError(f"write .param {name} VALUE")
+    else:
+        try:
+            rows = session.rows(f"SELECT {value}")
+        except duckdb.Error as error:
+            raise ArgumentError(f"{value} is no value in SQL; put a text in quotes ({one_line(str(error))})") from error
+        if len(rows) != 1 or len(rows[0]) != 1:
+            raise ArgumentError(f"{value} is not one value")
+        session.params[name] = (rows[0][0], value)
+
+
+@command(
+    ".edit",
+    summary="edit the last statement in $EDITOR; it is then what the next line begins with",
+    aliases=("\\e",),
+    details="VISUAL has precedence over EDITOR; without both it is vi.",
+)
+def _edit(session: Session, words: list[str]) -> None:
+    if not session.terminal:
+        raise ArgumentError(".edit needs a terminal")
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="engramsql-") as directory:
+        path = Path(directory) / "statement.sql"
+        path.write_text(f"{session.last};\n" if session.last else "", encoding="utf-8")
+        if code := subprocess.call(f"{editor} {shlex.quote(str(path))}", shell=True):
+            raise ArgumentError(f"'{editor}' ended with exit code {code}; nothing was taken over")
+        session.draft = path.read_text(encoding="utf-8").strip()

@@ -1,0 +1,310 @@
+"""Where results go: the terminal with its pager, a file, or a command.
+
+Every write can be ended by Ctrl-C, also one that waits for a reader that takes nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from engramsql.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+__all__ = [
+    "AppendingSink",
+    "CommandSink",
+    "FileSink",
+    "Sink",
+    "TerminalSink",
+    "is_dumb",
+    "pager_command",
+    "terminal_size",
+]
+
+# How long a write waits for its reader before Ctrl-C is looked for.
+_WAIT_MILLISECONDS = 50
+# What a pipe takes at once when it says that it can be written to.
+_PIECE = 4096
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def terminal_size(descriptor: int = 1) -> os.terminal_size:
+    """Columns and lines of the terminal now; 80 x 24 if it does not say."""
+    try:
+        found = os.get_terminal_size(descriptor)
+    except OSError:
+        found = os.terminal_size((0, 0))
+    return os.terminal_size((found.columns or 80, found.lines or 24))
+
+
+def is_dumb() -> bool:
+    """Whether the terminal cannot move its cursor, or nobody knows what it can."""
+    return os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
+
+
+def pager_command() -> str | None:
+    """The pager: ``PAGER`` if it is set, else ``less``; None if that is empty, ``cat`` or not there."""
+    given = os.environ.get("PAGER")
+    if given is not None:
+        return None if given.strip() in ("", "cat") else given
+    return "less" if shutil.which("less") else None
+
+
+class Sink(io.RawIOBase):
+    """Takes bytes until it is finished, or aborted."""
+
+    def __init__(self, cancelled: threading.Event) -> None:
+        super().__init__()
+        self._cancelled = cancelled
+
+    def writable(self) -> bool:
+        return True
+
+    def finish(self) -> None:
+        """Says that the result is complete."""
+
+    def abort(self) -> None:
+        """Says that there will be no more of a result that is not complete."""
+
+    def unread(self) -> None:
+        """Says that the reader wants no more of it."""
+        self.abort()
+
+    def _check(self) -> None:
+        if self._cancelled.is_set():
+            raise KeyboardInterrupt
+
+    def _write_all(self, descriptor: int, data: bytes) -> None:
+        """Writes all of it to a descriptor that does not block.
+
+        Raises:
+            KeyboardInterrupt: If Ctrl-C came meanwhile.
+            BrokenPipeError: If nobody reads any longer.
+        """
+        waiting = select.poll()
+        waiting.register(descriptor, select.POLLOUT)
+        view = memoryview(data)
+        while view:
+            self._check()
+            if waiting.poll(_WAIT_MILLISECONDS):
+                try:
+                    view = view[os.write(descriptor, view[:_PIECE]) :]
+                except BlockingIOError:
+                    continue
+
+
+class TerminalSink(Sink):
+    """The terminal. A result that is larger than it goes to the pager, if there is one.
+
+    What is written is held back until it is known to be larger, or complete: for a pager that is the first screen.
+    """
+
+    def __init__(self, cancelled: threading.Event, before: Callable[[], None], *, paged: bool) -> None:
+        """Nothing is written yet.
+
+        Args:
+            cancelled: Ends every write.
+            before: Called once, before the first byte goes out.
+            paged: Whether there may be a pager.
+        """
+        super().__init__(cancelled)
+        self._before = before
+        self._pager_command = pager_command() if paged else None
+        self._size = terminal_size()
+        self._held: list[bytes] = []
+        self._lines = 0
+        self._descriptor: int | None = None
+        self._pager: subprocess.Popen[bytes] | None = None
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        self._check()
+        if self._descriptor is not None:
+            self._write_all(self._descriptor, data)
+            return len(data)
+        self._held.append(bytes(data))
+        self._lines += data.count(b"\n")
+        if self._pager_command is None:
+            self._open_terminal()
+        # The prompt that follows needs a line too.
+        elif self._lines >= self._size.lines or _widest(data) > self._size.columns:
+            self._open_pager(self._pager_command)
+        return len(data)
+
+    def finish(self) -> None:
+        if self._held:
+            self._open_terminal()
+        self._close()
+
+    def abort(self) -> None:
+        # The first rows of what failed are no result.
+        self._held.clear()
+        self._close()
+
+    def _open_terminal(self) -> None:
+        # By a description of its own: not to block is nobody else's wish.
+        try:
+            descriptor = os.open(os.ttyname(1), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError:  # a terminal of another container has no name here
+            descriptor = os.dup(1)
+        self._open(descriptor)
+
+    def _open_pager(self, command: str) -> None:
+        # Long lines are cut, not folded; the result stays on the screen; colours are colours.
+        environment = {"LESS": "SRX", **os.environ}
+        self._pager = subprocess.Popen(command, shell=True, stdin=subprocess.PIPE, env=environment)
+        assert self._pager.stdin is not None
+        os.set_blocking(self._pager.stdin.fileno(), False)
+        self._open(os.dup(self._pager.stdin.fileno()))
+        self._pager.stdin.close()
+
+    def _open(self, descriptor: int) -> None:
+        self._before()
+        self._descriptor = descriptor
+        held, self._held = b"".join(self._held), []
+        self._write_all(descriptor, held)
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        if self._pager is not None:
+            self._pager.wait()
+            self._pager = None
+
+
+class FileSink(Sink):
+    """A file that appears when the result is complete; what was there until then is left alone.
+
+    What is no ordinary file, such as a named pipe, is written to as it is.
+    """
+
+    def __init__(self, cancelled: threading.Event, path: str) -> None:
+        """Opens it.
+
+        Raises:
+            ArgumentError: If it cannot be written.
+        """
+        super().__init__(cancelled)
+        self._path = Path(os.path.expanduser(path))
+        self._new: Path | None = None
+        try:
+            if self._path.exists() and not self._path.is_file():
+                self._file: IO[bytes] = self._path.open("wb")
+                return
+            # A link keeps pointing to it.
+            target = Path(os.path.realpath(self._path))
+            new = target.with_name(f".{target.name[:100]}.{os.getpid()}")
+            self._file = new.open("xb")
+            self._path, self._new = target, new
+            if target.exists():
+                new.chmod(target.stat().st_mode & 0o777)
+        except OSError as error:
+            self.abort()
+            raise ArgumentError(f"cannot write '{path}': {error.strerror or error}") from error
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        self._check()
+        self._file.write(data)
+        return len(data)
+
+    def finish(self) -> None:
+        self._file.close()
+        if self._new is not None:
+            self._new.replace(self._path)
+
+    def abort(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+        if self._new is not None:
+            self._new.unlink(missing_ok=True)
+
+
+class AppendingSink(Sink):
+    """A file that results are added to, one after the other, from its beginning on."""
+
+    def __init__(self, cancelled: threading.Event, path: str) -> None:
+        """Opens the file, and empties it.
+
+        Raises:
+            ArgumentError: If it cannot be written.
+        """
+        super().__init__(cancelled)
+        try:
+            self._file = open(os.path.expanduser(path), "wb")  # noqa: SIM115 (closed by `close`)
+        except OSError as error:
+            raise ArgumentError(f"cannot write '{path}': {error.strerror or error}") from error
+        self.path = path
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        self._check()
+        self._file.write(data)
+        return len(data)
+
+    def finish(self) -> None:
+        self._file.flush()
+
+    def abort(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class CommandSink(Sink):
+    """The standard input of a command of the system's shell."""
+
+    def __init__(self, cancelled: threading.Event, command: str, before: Callable[[], None]) -> None:
+        """Starts the command, whose output goes where ours goes.
+
+        Args:
+            cancelled: Ends every write.
+            command: A line for ``/bin/sh``.
+            before: Called before the command can write.
+        """
+        super().__init__(cancelled)
+        before()
+        self._process = subprocess.Popen(command, shell=True, stdin=subprocess.PIPE)
+        assert self._process.stdin is not None
+        self._pipe = self._process.stdin
+        os.set_blocking(self._pipe.fileno(), False)
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        self._write_all(self._pipe.fileno(), data)
+        return len(data)
+
+    def finish(self) -> None:
+        self._pipe.close()
+        code = self._process.wait()
+        if code == -signal.SIGINT:
+            # Ctrl-C went to the command too.
+            raise KeyboardInterrupt
+        if code:
+            raise ArgumentError(f"the command ended with exit code {code}")
+
+    def abort(self) -> None:
+        self._pipe.close()
+        self._process.wait()
+
+    def unread(self) -> None:
+        # It may have failed.
+        self.finish()
+
+
+def _widest(data: bytes) -> int:
+    """Columns of the widest line."""
+    from prompt_toolkit.utils import get_cwidth
+
+    text = _ESCAPE.sub("", data.decode(errors="replace"))
+    return max(map(get_cwidth, text.split("\n")))

@@ -1,0 +1,163 @@
+r"""What was typed or read, cut into dot commands and SQL statements.
+
+A statement ends at a semicolon, or at ``\G``, which shows its rows one value per line. Both are found by DuckDB's
+tokenizer, so that one in a string, a comment or a dollar quote ends nothing. A line that begins with a dot or a
+backslash is a command where a statement could begin, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import duckdb
+
+__all__ = ["Kind", "Parsed", "Piece", "finished", "parse"]
+
+_END, _VERTICAL = b";", b"\\G"
+
+
+class Kind(Enum):
+    """What a piece is."""
+
+    COMMAND = "command"
+    SQL = "sql"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A dot command or a statement without its end; ``line`` counts from 0 and is where it begins in the whole text."""
+
+    kind: Kind
+    text: str
+    line: int
+    vertical: bool = False
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The pieces that are complete, and what follows the last of them: a statement without an end, or nothing."""
+
+    pieces: tuple[Piece, ...]
+    rest: Piece | None
+
+    @property
+    def all(self) -> tuple[Piece, ...]:
+        """All pieces of a text that nothing can be added to: what is left is a statement too."""
+        return self.pieces if self.rest is None else (*self.pieces, self.rest)
+
+
+def finished(text: str) -> bool:
+    r"""Whether Enter should run the text rather than begin another line of it.
+
+    Example:
+        >>> finished("SELECT 1"), finished("SELECT ';"), finished("SELECT ';' -- x\n;"), finished(".help")
+        (False, False, True, True)
+    """
+    return parse(text).rest is None
+
+
+def parse(text: str) -> Parsed:
+    r"""The commands and statements of a text, in order; comments alone are no statement.
+
+    Example:
+        >>> [piece.text for piece in parse(".mode csv\nSELECT ';'; -- done; SELECT 1").pieces]
+        ['.mode csv', "SELECT ';'"]
+        >>> parse("SELECT 1; SELECT\n2").rest
+        Piece(kind=<Kind.SQL: 'sql'>, text='SELECT\n2', line=0, vertical=False)
+    """
+    data = text.encode(errors="surrogatepass")
+    pieces: list[Piece] = []
+    position = 0
+    while True:
+        command = _command_at(data, position)
+        if command is not None:
+            start, end = command
+            pieces.append(Piece(Kind.COMMAND, _text(data[start:end]), data.count(b"\n", 0, start)))
+            position = end
+            continue
+        more, position, rest = _statements(data, position)
+        pieces += more
+        if _command_at(data, position) is None:
+            return Parsed(tuple(pieces), rest)
+
+
+def _statements(data: bytes, start: int) -> tuple[list[Piece], int, Piece | None]:
+    """Statements from ``start`` on, up to the first command; where they end; and the one that has no end."""
+    pieces: list[Piece] = []
+    # The tokenizer counts bytes, and wants text.
+    tail = _text(data[start:])
+    base, position, empty, skip = start, start, True, -1
+    for offset, kind in duckdb.tokenize(tail):
+        at = base + offset
+        if at <= skip:
+            continue
+        end = _end_at(data, at) if kind == duckdb.token_type.operator else 0
+        if end:
+            if not empty:
+                pieces.append(_piece(data, position, at, vertical=end > 1))
+            position, empty, skip = at + end, True, at + end - 1
+            if _command_at(data, position) is not None:
+                return pieces, position, None
+        elif not _is_comment(data, at):
+            empty = False
+    rest = _piece(data, position, len(data))
+    # A comment that is not closed may hide a statement: it is no end.
+    return pieces, len(data), None if empty and _parses(rest.text) else rest
+
+
+def _piece(data: bytes, start: int, end: int, *, vertical: bool = False) -> Piece:
+    while start < end and data[start : start + 1].isspace():
+        start += 1
+    return Piece(Kind.SQL, _text(data[start:end]).rstrip(), data.count(b"\n", 0, start), vertical)
+
+
+def _command_at(data: bytes, position: int) -> tuple[int, int] | None:
+    """Where the command begins and ends that is the next thing in the text and the first on its line."""
+    while True:
+        start = position
+        while start < len(data) and data[start : start + 1].isspace():
+            start += 1
+        if data[start : start + 2] != b"--":
+            break
+        # A comment between commands of a file; one behind a statement belongs to its line.
+        position = _line_end(data, start)
+    if data[start : start + 1] not in (b".", b"\\") or data[data.rfind(b"\n", 0, start) + 1 : start].strip():
+        return None
+    return start, _line_end(data, start)
+
+
+def _line_end(data: bytes, start: int) -> int:
+    end = data.find(b"\n", start)
+    return len(data) if end < 0 else end
+
+
+def _end_at(data: bytes, offset: int) -> int:
+    """The length of the end of a statement at an operator; 0 if it is none."""
+    if data[offset : offset + 1] == _END:
+        return 1
+    if data[offset : offset + 2] != _VERTICAL:
+        return 0
+    following = data[offset + 2 : offset + 3]
+    if following.isalnum() or following in (b"_", b"$"):
+        return 0
+    # `\G;` is one end, not an empty statement behind it.
+    return 3 if following == _END else 2
+
+
+def _is_comment(data: bytes, offset: int) -> bool:
+    return data[offset : offset + 2] in (b"--", b"/*")
+
+
+def _parses(statement: str) -> bool:
+    if not statement:
+        return True
+    try:
+        duckdb.extract_statements(statement)
+    except duckdb.ParserException:
+        return False
+    return True
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="surrogatepass")

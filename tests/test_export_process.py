@@ -1,0 +1,368 @@
+"""``engramsql export`` as a process: kills, a full disk, Ctrl-C, memory, and what a terminal sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from export_readers import arrow_table
+from helpers import run_python
+from program import PROGRAM, in_terminal, run
+
+import engramsql
+from engramsql.bench import own_table
+
+SHAPE = own_table.Shape(16, 160, 160, "fp8_e4m3", own_table.PLE.scale, shards=2, shard_rows=60_000)
+KILLS = 12
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with a table ``rows`` of 19 MB with a spec."""
+    directory = tmp_path_factory.mktemp("source")
+    own_table.own_database(directory, SHAPE)
+    store = directory / f"store-{SHAPE.label}"
+    path = directory / "db"
+    with engramsql.connect(path) as db:
+        db.register("rows", store, spec=str(store / "spec.toml"), format=SHAPE.format, scale=SHAPE.scale)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tokens") / "tokens.npy"
+    np.save(path, np.random.default_rng(7).integers(0, 100_000, (40, 200)))
+    return path
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 24 MiB."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    asked = ["mount", "-t", "tmpfs", "-o", "size=24m", "engramsql-test", str(mount)]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command")
+    if done.returncode != 0:
+        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield mount
+    finally:
+        subprocess.run(["umount", str(mount)], check=True)
+
+
+def killed(words: list[Any], seconds: float) -> bool:
+    """Runs a command and kills it after a while; whether it was still running then."""
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen([sys.executable, "-m", "engramsql", *map(str, words)], stdout=quiet, stderr=quiet) as process:
+        try:
+            # The random moment is what is tested: nothing is waited for.
+            process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait() == -signal.SIGKILL
+    return False
+
+
+def moments(count: int, whole: float, seed: int) -> list[float]:
+    """Random moments, one in each of ``count`` stretches of a run, without its start."""
+    rng = random.Random(seed)
+    start = 0.3 * whole
+    return [start + (index + rng.random()) / count * (1.05 * whole - start) for index in range(count)]
+
+
+@pytest.mark.parametrize("format", ["arrow", "arrows", "parquet", "npz", "safetensors"])
+def test_a_killed_export_leaves_no_file(database: Path, tokens: Path, tmp_path: Path, format: str) -> None:
+    out = tmp_path / "out" / f"e.{format}"
+    words = ["export", "rows", "--db", database, "--tokens", tokens, "--output", out]
+    started = time.perf_counter()
+    assert run(*words).returncode == 0
+    whole = time.perf_counter() - started
+    expected = out.read_bytes()
+    out.unlink()
+    hits = 0
+    for seconds in moments(3, whole, 11):
+        hits += killed(words, seconds)
+        # Whole, or not there; what is left has a name that says so, and the next export removes it.
+        names = os.listdir(out.parent)
+        assert all(re.fullmatch(rf"\.e\.{format}\.\d+\.unfinished", name) for name in names if name != out.name), names
+        if out.exists():
+            assert out.read_bytes() == expected
+            out.unlink()
+    assert hits
+    assert run(*words).returncode == 0
+    assert os.listdir(out.parent) == [out.name]
+    assert out.read_bytes() == expected
+
+
+def test_what_a_killed_export_leaves_does_not_open(database: Path, tokens: Path, tmp_path: Path) -> None:
+    """Cut anywhere: an IPC file has no footer, a stream no marker, Parquet no footer, arrays no header."""
+    code = """
+        import os, signal, sys
+        import engramsql
+        from engramsql.export.files import single
+        db = engramsql.connect(sys.argv[1], read_only=True)
+        seen = [0]
+        def progress(stage, done, total):
+            seen[0] += 1
+            if seen[0] == 5:
+                os.kill(os.getpid(), signal.SIGKILL)
+        db.export("rows", sys.argv[2], tokens=sys.argv[3], progress=progress)
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from safetensors import SafetensorError, safe_open
+
+    def stream(path: Path) -> None:
+        data = path.read_bytes()
+        assert data[-8:] != b"\xff\xff\xff\xff\x00\x00\x00\x00"
+        raise ValueError("no marker")
+
+    def tensors(path: Path) -> None:
+        with safe_open(path, "np"):
+            pass
+
+    readers = {
+        "arrow": pa.ipc.open_file,
+        "arrows": stream,
+        "parquet": pq.ParquetFile,
+        "npy": np.load,
+        "safetensors": tensors,
+    }
+    for format, read in readers.items():
+        out = tmp_path / f"e.{format}"
+        done = run_python(code, expect=None, args=[str(database), str(out), str(tokens)])
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert not out.exists()
+        (left,) = tmp_path.glob(f".e.{format}.*.unfinished")
+        assert left.stat().st_size > MIB
+        with pytest.raises((ValueError, OSError, pa.ArrowInvalid, SafetensorError)):
+            read(left)
+        left.unlink()
+
+
+def test_kills_and_resume_end_in_the_same_bytes(database: Path, tokens: Path, tmp_path: Path) -> None:
+    words: list[Any] = [
+        "export",
+        "rows",
+        "--db",
+        database,
+        "--tokens",
+        tokens,
+        "--format",
+        "arrow",
+        "--rows-per-file",
+        700,
+    ]
+    started = time.perf_counter()
+    assert run(*words, "--output", tmp_path / "whole").returncode == 0
+    whole = time.perf_counter() - started
+    expected = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
+    out = tmp_path / "out"
+    hits = 0
+    for seconds in moments(KILLS, whole, 5):
+        # Each goes on where the one before was killed, or begins.
+        hits += killed([*words, "--output", out, "--resume"], seconds)
+        assert not out.exists() or json.loads((out / "manifest.json").read_text())["complete"]
+    assert hits
+    done = run(*words, "--output", out, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == expected
+    assert sorted(os.listdir(tmp_path)) == ["out", "whole"]
+
+
+@pytest.mark.parametrize("format", ["arrow", "parquet", "npy", "npz", "safetensors", "csv"])
+def test_a_full_disk_is_one_error_and_leaves_nothing(
+    database: Path, tokens: Path, small_disk: Path, format: str
+) -> None:
+    done = run("export", "rows", "--db", database, "--tokens", tokens, "--output", small_disk / f"e.{format}")
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert str(small_disk / f"e.{format}") in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert os.listdir(small_disk) == []
+
+
+def test_resume_completes_what_a_full_disk_stopped(database: Path, tokens: Path, small_disk: Path) -> None:
+    words = ["export", "rows", "--db", database, "--ids", tokens, "--values", "row", "--output", small_disk / "out"]
+    words += ["--format", "arrows", "--rows-per-file", 1000]
+    (small_disk / "other").write_bytes(bytes(23 * MIB))
+    done = run(*words)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert not (small_disk / "out").exists()
+    assert (small_disk / ".out.unfinished" / "manifest.json").exists()
+    (small_disk / "other").unlink()
+    assert "unfinished" in run(*words).stderr
+    done = run(*words, "--resume")
+    assert done.returncode == 0, done.stderr
+    read = [arrow_table(path) for path in sorted((small_disk / "out").glob("*.arrows"))]
+    with engramsql.connect(database, read_only=True) as db:
+        expected = db.table("rows").fetch(np.load(tokens).reshape(-1))
+    assert b"".join(row for table in read for row in table.column("row").to_pylist()) == expected.tobytes()
+
+
+STOPPED = """
+    import os, signal, sys, threading, time
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    from engramsql.cli import main
+    from engramsql.progress import ProgressLine
+    sent = []
+    def interrupt(*_):
+        if not sent:
+            sent.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+    ProgressLine.show_stage = interrupt
+    ProgressLine.show_count = interrupt
+    code = main(sys.argv[1:])
+    assert sent
+    print("stopped after", time.perf_counter() - sent[0])
+    sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("what", ["table", "tokens", "parts", "query"])
+def test_ctrl_c_ends_it_and_leaves_nothing_that_looks_whole(
+    database: Path, tokens: Path, tmp_path: Path, what: str
+) -> None:
+    out = tmp_path / "out.arrow"
+    words: list[Any] = {
+        "table": ["rows"],
+        "tokens": ["rows", "--tokens", tokens],
+        "parts": ["rows", "--rows-per-file", 5000],
+        "query": ["--sql", "SELECT range, range * 2 AS twice FROM range(1000000000)"],
+    }[what]
+    done = run_python(STOPPED, expect=130, args=["export", *map(str, words), "--db", str(database), "-o", str(out)])
+    seconds = float(done.stdout.split()[-1])
+    assert seconds < 5, "Ctrl-C waited for the export"
+    assert not out.exists()
+    (line,) = done.stderr.strip().splitlines()
+    if what == "parts" and list(tmp_path.iterdir()):
+        assert [path.name for path in tmp_path.iterdir()] == [".out.arrow.unfinished"]
+        assert "--resume" in line
+    else:
+        assert list(tmp_path.iterdir()) == []
+        assert line == "engramsql: interrupted; nothing was written"
+
+
+def test_a_query_that_does_not_end_is_interrupted(tmp_path: Path) -> None:
+    """Its first row never comes."""
+    code = """
+        import os, signal, sys, threading, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        import engramsql
+        from engramsql.export.files import pipeline
+        feed = pipeline._Line._feed
+        started = threading.Event()
+        def fed(self):
+            started.set()
+            feed(self)
+        pipeline._Line._feed = fed
+        def interrupt():
+            started.wait()
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        with engramsql.connect() as db:
+            query = "SELECT count(*) AS n FROM range(1000000) a, range(1000000) b WHERE a.range + b.range = -1"
+            try:
+                db.export(db.sql(query), sys.argv[1])
+            except KeyboardInterrupt:
+                assert db.sql("SELECT 42").fetchall() == [(42,)]
+                print("interrupted")
+    """
+    done = run_python(code, args=[str(tmp_path / "n.parquet")], timeout=60)
+    assert done.stdout == "interrupted\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "format"),
+    [("table", "arrow"), ("tokens", "arrow"), ("tokens", "parquet"), ("sequences", "arrow"), ("tokens", "npz")],
+)
+def test_memory_is_bounded(database: Path, tmp_path: Path, what: str, format: str) -> None:
+    """Exports larger than the memory that they may take: 300 MB, of the process itself."""
+    tokens = tmp_path / "tokens.npy"
+    np.save(tokens, np.random.default_rng(7).integers(0, 100_000, (80, 500)))
+    code = """
+        import sys
+        import engramsql
+        from engramsql.bench.memory import own_peak
+        db = engramsql.connect(sys.argv[1], read_only=True)
+        what, out, tokens = sys.argv[2:]
+        if what == "table":
+            ids = {"ids": db.sql("SELECT (range * 7919) % 120000 AS id FROM range(700000)").to_arrow_table().column(0)}
+        else:
+            ids = {"tokens": tokens, "per": "sequence" if what == "sequences" else "token"}
+        with own_peak() as peak:
+            found = db.export("rows", out, **ids)
+        assert found.rows == 80 if what == "sequences" else found.rows >= 40000, found
+        print(peak.bytes)
+    """
+    done = run_python(code, args=[str(database), what, str(tmp_path / f"e.{format}"), str(tokens)])
+    assert int(done.stdout) < 300e6, done.stdout
+
+
+def test_the_command_says_what_it_wrote(database: Path, tokens: Path, tmp_path: Path) -> None:
+    done = run("export", "rows", "--db", database, "--tokens", tokens, "--output", tmp_path / "e.npy")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(rf"{tmp_path}/e\.npy: 8000 records, 81\.9 MB, npy; .* m?s, .*/s\n", done.stdout), done.stdout
+    sql = "SELECT rowid, head FROM rows WHERE rowid < 3"
+    done = run("export", "--sql", sql, "--db", database, "-o", tmp_path / "q.csv")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "q.csv").read_text() == "rowid,head\n0,0\n1,0\n2,0\n"
+
+
+def test_a_terminal_sees_rate_and_time_left(database: Path, tokens: Path, tmp_path: Path) -> None:
+    words = ["export", "rows", "--db", database, "--tokens", tokens, "--output", tmp_path / "e.parquet"]
+    out, seen = in_terminal(*words)
+    assert "8000 records" in out
+    assert re.search(r"rows: [\d,]+ of 8,000 tokens, [\d,]+ tokens/s, \d+ s left", seen), seen
+    assert seen.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "fragment"),
+    [
+        (["rows", "-o", "a.npy"], 2, "give its database with --db DB"),
+        (["-o", "a.npy", "--db", "DB"], 1, "name what to export"),
+        (["rows", "--sql", "SELECT 1", "-o", "a.npy", "--db", "DB"], 1, "leave 'rows' out"),
+        (["rows", "--table", "rows", "-o", "a.npy", "--db", "DB"], 1, "once"),
+        (["rows", "--tokens", "a", "--ids", "b", "-o", "a.npy", "--db", "DB"], 2, "not allowed with"),
+        (["rows", "--db", "DB"], 2, "-o/--output"),
+        (["rows", "-o", "a.npy", "--db", "DB", "--history", "1,x"], 2, "'x' is no token id"),
+        (["rows", "-o", "a.npy", "--db", "DB", "--rows-per-file", "0"], 2, "no number of at least 1"),
+        (["nothing", "-o", "a.npy", "--db", "DB"], 1, "nothing"),
+        (["rows", "-o", "a.npy", "--db", "/nonexistent"], 1, "does not exist"),
+        (["--sql", "CREATE TABLE a (i INT)", "-o", "a.npy", "--db", "DB"], 1, "one SELECT"),
+        (["--sql", "SELECT 1; SELECT 2", "-o", "a.npy", "--db", "DB"], 1, "one SELECT"),
+        (["--sql", "SELECT nonsense", "-o", "a.npy", "--db", "DB"], 1, "nonsense"),
+        (["--sql", "SELECT 'text' AS t", "-o", "a.npy", "--db", "DB"], 1, "column 't' (string)"),
+        (["--sql", "SELECT 1", "--values", "row", "-o", "a.npy", "--db", "DB"], 1, "CAST"),
+        (["--sql", "SELECT 1", "--rows-per-file", "5", "--resume", "-o", "a.npy", "--db", "DB"], 1, "a query"),
+        (["rows", "--ids", "missing.txt", "-o", "a.npy", "--db", "DB"], 1, "missing.txt"),
+    ],
+)  # fmt: skip
+def test_wrong_words_are_one_line(database: Path, tmp_path: Path, words: list[str], code: int, fragment: str) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "export", *(str(database) if word == "DB" else word for word in words)],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert fragment in done.stderr
+    if code == 1:
+        assert len(done.stderr.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []

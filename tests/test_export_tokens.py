@@ -1,0 +1,278 @@
+"""e_t of corpora as files: the values of ``Table.e_t``, sequence by sequence, however the corpus lies and is cut."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from export_readers import arrow_table, second_reader, vectors_of
+from helpers import assert_same_bits, f32_bits, refuses
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engramsql import corpus
+from engramsql.export.files import source as sources
+from engramsql.export.files import token_source
+
+TABLE = "fp8"
+SEQUENCES = [[17, 4, 256], [], [9], [300, 2, 2, 2, 5, 500, 7], [1, 500, 3]]
+FORMATS = ["arrow", "arrows", "feather", "parquet", "npz", "safetensors", "csv", "jsonl"]
+
+
+def e_t_of(table: Any, sequences: list[list[int]], history: list[int] | None = None) -> Any:
+    return np.concatenate([table.e_t(tokens, history) for tokens in sequences if tokens])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_record_per_token(golden_db: Any, tmp_path: Path, format: str) -> None:
+    table = golden_db.table(TABLE)
+    path = tmp_path / f"e.{format}"
+    found = golden_db.export(TABLE, path, tokens=SEQUENCES)
+    columns = second_reader(path)
+    expected = e_t_of(table, SEQUENCES)
+    assert found.rows == len(expected) == 14
+    assert_same_bits(vectors_of(columns["e_t"], "float32"), f32_bits(expected))
+    # Those without tokens count.
+    assert list(columns["sequence"]) == [0] * 3 + [2] + [3] * 7 + [4] * 3
+    assert list(columns["token"]) == [0, 1, 2, 0, *range(7), 0, 1, 2]
+    assert list(columns["token_id"]) == [token for tokens in SEQUENCES for token in tokens]
+
+
+@pytest.mark.parametrize("values", ["float32", "bfloat16", "float16", "row"])
+def test_the_values_are_those_of_the_table(golden_db: Any, tmp_path: Path, values: Any) -> None:
+    table = golden_db.table("v41_l1")
+    path = tmp_path / "e.npy"
+    golden_db.export("v41_l1", path, tokens=[[5, 6, 7]], values=values, round=values == "float16")
+    found = np.load(path)
+    if values == "row":
+        assert found.tobytes() == table.fetch(table.rowids([5, 6, 7])).tobytes()
+    elif values == "bfloat16":
+        assert np.array_equal(found, table.e_t([5, 6, 7], dtype="bfloat16"))
+    else:
+        expected = table.e_t([5, 6, 7]).astype(found.dtype)
+        assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("format", ["arrow", "arrows", "feather", "parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("values", ["float32", "row"])
+def test_a_record_per_sequence(golden_db: Any, tmp_path: Path, format: str, values: Any) -> None:
+    table = golden_db.table(TABLE)
+    path = tmp_path / f"e.{format}"
+    found = golden_db.export(TABLE, path, tokens=SEQUENCES, per="sequence", values=values)
+    assert found.rows == 4
+    columns = second_reader(path)
+    kept = [tokens for tokens in SEQUENCES if tokens]
+    assert list(columns["sequence"]) == [0, 2, 3, 4]
+    assert [list(tokens) for tokens in columns["tokens"]] == kept
+    for tokens, vectors in zip(kept, columns["record" if values == "row" else "e_t"], strict=True):
+        if values == "row":
+            assert vectors_of(list(vectors), "row").tobytes() == table.fetch(table.rowids(tokens)).tobytes()
+        else:
+            assert_same_bits(vectors_of(list(vectors), "float32"), f32_bits(table.e_t(tokens)))
+    if format not in ("csv", "jsonl"):
+        type_ = arrow_table(path).schema.field("record" if values == "row" else "e_t").type
+        inner = pa.binary(2560) if values == "row" else pa.list_(pa.float32(), 2560)
+        assert type_.value_type == inner
+
+
+def test_history_comes_before_every_sequence(golden_db: Any, tmp_path: Path) -> None:
+    table = golden_db.table(TABLE)
+    history = [11, 12, 13]
+    assert not np.array_equal(table.rowids([17], history), table.rowids([17]))
+    for per in ("token", "sequence"):
+        path = tmp_path / f"{per}.parquet"
+        golden_db.export(TABLE, path, tokens=SEQUENCES, history=history, per=per)
+        flat = arrow_table(path).column("e_t").combine_chunks().flatten()
+        flat = flat if per == "token" else flat.flatten()
+        expected = e_t_of(table, SEQUENCES, history)
+        assert_same_bits(flat.to_numpy().reshape(expected.shape), f32_bits(expected))
+
+
+@pytest.mark.parametrize("tokens", [[], [[]], [None, []], np.empty((0, 4), np.int64)])
+@pytest.mark.parametrize("per", ["token", "sequence"])
+def test_a_corpus_without_tokens_is_a_file_without_records(
+    golden_db: Any, tmp_path: Path, tokens: Any, per: Any
+) -> None:
+    path = tmp_path / "e.arrow"
+    assert golden_db.export(TABLE, path, tokens=tokens, per=per).rows == 0
+    assert arrow_table(path).num_rows == 0
+    assert second_reader(path)["e_t"] == []
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.lists(st.integers(0, 400), max_size=12), max_size=8),
+    st.integers(1, 6),
+    st.integers(1, 9),
+    st.integers(0, 20),
+    st.lists(st.integers(0, 400), max_size=3),
+)
+def test_however_a_corpus_is_cut_it_is_the_same(
+    golden_db: Any, tmp_path: Path, sequences: list[list[int]], step: int, piece: int, first: int, history: list[int]
+) -> None:
+    """Small batches, pieces that cut sequences, and a start in the middle, as resume makes them."""
+    table = golden_db.table(TABLE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus, "BATCH_TOKENS", piece)
+        patch.setattr(sources, "MOST_VALUES", step * 2560)
+        source = token_source.token_source(
+            table, lambda: corpus.pieces_of([np.array(s, np.int64) for s in sequences]), None, columns=None,
+            values=None, rounded=False, per="token", history=np.array(history, np.int64), files=[], total=0,
+            views=False,
+        )  # fmt: skip
+        memory = np.empty(1 << 20, np.uint8)
+        batches = [pa.table(task.compute(memory).to_pydict(), source.schema) for task in source.tasks(first, 1 << 40)]
+    assert all(batch.num_rows <= step for batch in batches)
+    found = pa.concat_tables([source.schema.empty_table(), *batches])
+    flat = [(n, p, t) for n, s in enumerate(sequences) for p, t in enumerate(s)][first:]
+    assert (
+        list(zip(*(found.column(name).to_pylist() for name in ("sequence", "token", "token_id")), strict=True)) == flat
+    )
+    if flat:
+        expected = e_t_of(table, sequences, history)[first:]
+        assert_same_bits(
+            found.column("e_t").combine_chunks().flatten().to_numpy().reshape(expected.shape), f32_bits(expected)
+        )
+
+
+def files_of(directory: Path, sequences: list[list[int]]) -> dict[str, Path]:
+    """The same sequences in files of every kind that has lists."""
+    table = pa.table({"number": range(len(sequences)), "tokens": pa.array(sequences, pa.list_(pa.int32()))})
+    paths = {kind: directory / f"c.{kind}" for kind in ("parquet", "arrow", "arrows", "feather", "jsonl", "csv", "txt")}
+    pq.write_table(table, paths["parquet"], row_group_size=2)
+    for kind in ("arrow", "feather"):
+        with pa.ipc.new_file(paths[kind], table.schema) as writer:
+            writer.write_table(table, max_chunksize=2)
+    with pa.ipc.new_stream(paths["arrows"], table.schema) as writer:
+        writer.write_table(table, max_chunksize=3)
+    paths["jsonl"].write_text("".join(json.dumps({"tokens": tokens, "id": 5}) + "\n" for tokens in sequences))
+    cells = [
+        json.dumps(tokens) if number % 2 else " ".join(map(str, tokens)) for number, tokens in enumerate(sequences)
+    ]
+    paths["csv"].write_text("number,tokens\n" + "".join(f'{n},"{cell}"\n' for n, cell in enumerate(cells)))
+    paths["txt"].write_text("".join(" ".join(map(str, tokens)) + "\n" for tokens in sequences))
+    return paths
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows", "feather", "jsonl", "csv", "txt"])
+def test_every_kind_of_file_is_read(golden_db: Any, tmp_path: Path, kind: str) -> None:
+    path = files_of(tmp_path, SEQUENCES)[kind]
+    column = "tokens" if kind == "csv" else None
+    golden_db.export(TABLE, tmp_path / "e.parquet", tokens=path, column=column)
+    read = arrow_table(tmp_path / "e.parquet")
+    assert read.column("token_id").to_pylist() == [token for tokens in SEQUENCES for token in tokens]
+    # Rows count from 0; a line of CSV has a header before it.
+    first = 1 if kind == "csv" else 0
+    assert [number - first for number in sorted(set(read.column("sequence").to_pylist()))] == [0, 2, 3, 4]
+    assert_same_bits(
+        read.column("e_t").combine_chunks().flatten().to_numpy().reshape(14, -1),
+        f32_bits(e_t_of(golden_db.table(TABLE), SEQUENCES)),
+    )
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "savez_compressed", "safetensors"])
+@pytest.mark.parametrize("shape", [(12,), (3, 4)])
+def test_arrays_are_read(golden_db: Any, tmp_path: Path, kind: str, shape: tuple[int, ...]) -> None:
+    tokens = np.arange(100, 112, dtype=np.int32).reshape(shape)
+    path = tmp_path / f"c.{'npz' if kind == 'savez_compressed' else kind}"
+    if kind == "npy":
+        np.save(path, tokens)
+    elif kind == "safetensors":
+        from safetensors.numpy import save_file
+
+        save_file({"ids": tokens, "weights": np.ones(3, np.float32)}, path)
+    else:
+        getattr(np, "savez" if kind == "npz" else kind)(path, ids=tokens, weights=np.ones(3, np.float32))
+    golden_db.export(TABLE, tmp_path / "e.parquet", tokens=path)
+    read = arrow_table(tmp_path / "e.parquet")
+    assert read.column("token_id").to_pylist() == list(range(100, 112))
+    assert read.column("sequence").to_pylist() == [n // shape[-1] for n in range(12)]
+    expected = e_t_of(golden_db.table(TABLE), np.atleast_2d(tokens).tolist())
+    assert_same_bits(read.column("e_t").combine_chunks().flatten().to_numpy().reshape(12, -1), f32_bits(expected))
+
+
+def test_several_files_say_which_is_meant(golden_db: Any, tmp_path: Path) -> None:
+    paths = files_of(tmp_path, SEQUENCES)
+    for per in ("token", "sequence"):
+        path = tmp_path / f"{per}.arrow"
+        golden_db.export(TABLE, path, tokens=[paths["txt"], paths["parquet"]], per=per, columns=["file", "sequence"])
+        read = arrow_table(path)
+        assert pa.types.is_dictionary(read.schema.field("file").type)
+        numbers = read.column("sequence").to_pylist()
+        half = len(numbers) // 2
+        assert numbers[:half] == numbers[half:]
+        assert read.column("file").to_pylist() == [str(paths["txt"])] * half + [str(paths["parquet"])] * half
+        assert second_reader(path)["file"] == read.column("file").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "fragments"),
+    [
+        ("a.txt", "1 2\n3 999999999\n", None, ["a.txt", "line 2", "999999999", "position 1"]),
+        ("a.csv", "t\n1 2\n3 x\n", None, ["a.csv", "line 3", "'x'"]),
+        ("a.csv", "t\n1 2\n[3,\n", None, ["a.csv", "line 3"]),
+        ("a.csv", 't\n"[3, 1.5]"\n', None, ["a.csv", "line 2", "1.5"]),
+        ("a.csv", "a,b\n1,2\n", None, ["2 columns", "--column", "a, b"]),
+        ("a.csv", "a,b\n1,2\n", "c", ["no column 'c'", "a, b"]),
+        ("a.csv", "a,b\n1\n", "a", ["line 2 has 1 cells"]),
+        ("a.csv", "", None, ["empty"]),
+        ("a.jsonl", '{"t": [1]}\n{"t": [999999999]}\n', None, ["line 2", "999999999"]),
+        ("a.bin", "1", None, ["ends with one of", ".safetensors", ".npz"]),
+        ("missing.npy", None, None, ["missing.npy", "No such file"]),
+        ("a.npz", "x", None, ["a.npz", "cannot read"]),
+        ("a.safetensors", "xxxxxxxxxxx", None, ["a.safetensors", "no safetensors file"]),
+        ("a.safetensors", "x", None, ["no safetensors file"]),
+    ],
+)
+def test_errors_name_file_row_and_value(
+    golden_db: Any, tmp_path: Path, name: str, content: str | None, column: str | None, fragments: list[str]
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    message = refuses(lambda: golden_db.export(TABLE, tmp_path / "e.arrow", tokens=path, column=column), *fragments)
+    assert "\n" not in message
+    assert not (tmp_path / "e.arrow").exists()
+
+
+def test_archives_of_several_arrays_want_a_name(golden_db: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.arange(3), b=np.arange(4), c=np.ones(2), d=np.asfortranarray(np.ones((2, 2), np.int64)))
+    export = lambda column: golden_db.export(TABLE, tmp_path / "e.parquet", tokens=path, column=column, replace=True)  # noqa: E731
+    refuses(lambda: export(None), "3 arrays of integers", "--column", "a (int64 [3])")
+    refuses(lambda: export("z"), "no array 'z'")
+    refuses(lambda: export("c"), "array 'c'", "not an integer")
+    refuses(lambda: export("d"), "Fortran")
+    assert export("b").rows == 4
+
+
+def test_a_sequence_that_is_no_record_is_refused(
+    golden_db: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_source, "MOST_RECORD_BYTES", 3 * 10240)
+    path = tmp_path / "a.txt"
+    path.write_text("1 2 3\n1 2 3 4\n")
+    message = refuses(
+        lambda: golden_db.export(TABLE, tmp_path / "e.arrow", tokens=path, per="sequence"),
+        "a.txt",
+        "line 2",
+        "3 tokens",
+    )
+    assert "--per token" in message
+    assert golden_db.export(TABLE, tmp_path / "e.arrow", tokens=path).rows == 7
+
+
+def test_views_are_asked_and_change_nothing(golden_db: Any, tmp_path: Path) -> None:
+    golden_db.export(TABLE, tmp_path / "rows.arrow", tokens=SEQUENCES)
+    golden_db.build_view("seen", TABLE, SEQUENCES)
+    golden_db.export(TABLE, tmp_path / "view.arrow", tokens=SEQUENCES)
+    assert golden_db.view("seen").stats() or golden_db.table(TABLE).stats()
+    rows, view = (arrow_table(tmp_path / f"{name}.arrow") for name in ("rows", "view"))
+    assert rows.equals(view) or rows.to_pydict().keys() == view.to_pydict().keys()
+    for one, other in zip(rows.column("e_t").chunks, view.column("e_t").chunks, strict=True):
+        assert_same_bits(other.flatten().to_numpy(), f32_bits(one.flatten().to_numpy()))

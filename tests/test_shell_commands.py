@@ -1,0 +1,366 @@
+"""Dot commands: the registry that help and documentation read, and what each does in a script."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from golden_data import GOLDEN
+from program import run
+
+import engramsql
+from engramsql.errors import ArgumentError
+from engramsql.shell.commands import registry
+from engramsql.shell.session import FailedError, Session
+
+CHECKPOINT = GOLDEN / "ckpt_qwen4_exp_fp8"
+DOCS = Path(__file__).parent.parent / "docs"
+NAMES = [command.name for command in registry.all()]
+
+# Every command once, as it is written into a pipe.
+SAMPLES = {
+    ".attach": f".attach {GOLDEN / 'ckpt_deepseek_v41'} other",
+    ".config": ".config",
+    ".edit": None,  # needs a terminal
+    ".export": ".export --sql 'SELECT rowid FROM ple' --output {directory}/ple.parquet",
+    ".help": ".help",
+    ".history": ".history",
+    ".maxrows": ".maxrows 7",
+    ".maxwidth": ".maxwidth 60",
+    ".mode": ".mode json",
+    ".once": ".once {directory}/once.txt\nSELECT 1 AS x;",
+    ".open": f".open {CHECKPOINT}",
+    ".output": ".output {directory}/all.txt\nSELECT 1 AS x;\n.output stdout",
+    ".param": ".param ids [1, 2]\n.param",
+    ".plan": ".plan ple 1, 2, 3\n.plan SELECT head FROM ple WHERE rowid = 7",
+    ".plot": ".plot norms ple",
+    ".quit": ".quit",
+    ".read": ".read {directory}/script.sql",
+    ".schema": ".schema ple",
+    ".stats": ".stats",
+    ".tables": ".tables",
+    ".timer": ".timer on\nSELECT sum(octet_length(row)) FROM ple;",
+    ".vector": ".vector off",
+}
+
+
+@pytest.fixture
+def sink() -> io.BytesIO:
+    return io.BytesIO()
+
+
+@pytest.fixture
+def session(sink: io.BytesIO) -> Iterator[Session]:
+    session = Session(engramsql.connect(CHECKPOINT), sink=sink, mode="csv")
+    yield session
+    session.close()
+
+
+def shown(sink: io.BytesIO) -> str:
+    text = sink.getvalue().decode()
+    sink.seek(0)
+    sink.truncate()
+    return text
+
+
+# The registry
+
+
+def test_every_command_is_explained_and_sampled():
+    assert sorted(SAMPLES) == NAMES
+    for command in registry.all():
+        assert re.fullmatch(r"\.[a-z]+", command.name)
+        assert command.summary
+        assert command.summary == command.summary.removesuffix(".") or command.summary.endswith("...")
+        assert bool(command.usage) == bool(command.argument), command.name
+        assert command.details == "" or command.details.endswith((".", "-1"))
+
+
+def test_names_and_aliases_are_unique():
+    words = [word for command in registry.all() for word in (command.name, *command.aliases)]
+    assert len(set(words)) == len(words)
+    with pytest.raises(ValueError, match="there already"):
+        registry.command(".other", summary="x", aliases=(".quit",))(lambda session, words: None)
+
+
+def test_the_documentation_has_every_command_and_setting():
+    import captures
+
+    page = (DOCS / "shell.md").read_text(encoding="utf-8")
+    assert captures.filled(page, captures=False) == page, "write it anew: python docs/captures.py"
+    for name in NAMES:
+        assert f"| `{name}" in page
+    for name in captures.CAPTURES:
+        assert f"<!-- capture: {name} -->\n\n    " in page
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_of_every_command(session: Session, sink: io.BytesIO, name: str):
+    session.run(piece(f".help {name}"))
+    assert shown(sink).startswith(name)
+    session.run(piece(f".help {name[1:]}"))
+    assert shown(sink).startswith(name)
+
+
+def test_help_lists_all_and_knows_functions(session: Session, sink: io.BytesIO):
+    session.run(piece(".help"))
+    assert [line.split()[0] for line in shown(sink).splitlines()] == NAMES
+    session.run(piece(".help engram_row"))
+    assert "engram_row(table, rowid)" in shown(sink)
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        (".tabels", "no command .tabels; did you mean .tables?"),
+        (".xyzzy", "no command .xyzzy; .help lists them"),
+        (".mode jsn", "mode: no mode 'jsn'; did you mean 'json'?"),
+        (".maxrows many", "maxrows: 'many' is no number from 1 to 1000000"),
+        (".timer perhaps", "timer: 'perhaps' is neither on nor off"),
+        (".quit now", "write .quit"),
+        (".read", "write .read FILE"),
+        (".read nowhere.sql", "cannot read 'nowhere.sql': No such file or directory"),
+        (".read 'a", ".read: no closing quotation; write .read FILE"),
+        (".once", "write .once FILE | |COMMAND"),
+        (".once a b", "write .once FILE; put a name with blanks between quotes"),
+        (".schema pel", "no table or view 'pel'; did you mean 'ple'?"),
+        (".open /nowhere", "'/nowhere' does not exist"),
+        (".param 1x 2", "'1x' is no name of a parameter"),
+        (".param day tomorrow", "tomorrow is no value in SQL; put a text in quotes"),
+        (".param clear x", "no parameter $x"),
+        (".edit", ".edit needs a terminal"),
+        (".plan ple 99999", "row id 99999 is out of range"),
+        (".plan SELECT nowhere", "nowhere"),
+        (".help nothing", "no command .nothing"),
+    ],
+)
+def test_what_is_wrong_is_one_line(session: Session, line: str, message: str):
+    with pytest.raises(FailedError) as failed:
+        session.run(piece(line))
+    assert message in str(failed.value)
+    assert "\n" not in str(failed.value)
+
+
+# What they do
+
+
+def piece(line: str) -> Any:
+    from engramsql.shell.statements import parse
+
+    (found,) = parse(line).all
+    return found
+
+
+def test_settings_are_set_and_told(session: Session, sink: io.BytesIO):
+    for line in (".mode jsonl", ".maxrows 7", ".maxwidth 120", ".vector 5", ".timer on"):
+        session.run(piece(line))
+    for line, text in {
+        ".mode": "mode jsonl (",
+        ".maxrows": "maxrows 7 (",
+        ".maxwidth": "maxwidth 120 (",
+        ".vector": "vector 5 (",
+        ".timer": "timer on (",
+    }.items():
+        session.run(piece(line))
+        assert shown(sink).startswith(text)
+    session.run(piece("SELECT 1 AS x"))
+    assert shown(sink) == '{"x":1}\n'
+
+
+def test_tables_and_schema(session: Session, sink: io.BytesIO):
+    session.execute("CREATE TEMP TABLE mine AS SELECT 1 AS i; CREATE VIEW seen AS SELECT 2 AS j; .tables\n")
+    session.run(piece(".tables"))
+    rows = {row["name"]: row["kind"] for row in csv.DictReader(io.StringIO(shown(sink)))}
+    assert rows == {"ple": "table", "mine": "temporary table", "seen": "view of this session"}
+    session.run(piece(".tables p*"))
+    assert shown(sink).splitlines()[1:] == ["ple,table,1408,160,fp8_e4m3,225280"]
+    session.run(piece("\\d PLE"))
+    assert "ple,embedding,FLOAT[160]" in shown(sink)
+
+
+def test_parameters(session: Session, sink: io.BytesIO):
+    session.execute(".param ids [5, 3, 5]\n.param least 4\n.param")
+    assert shown(sink) == "$ids = [5, 3, 5]\n$least = 4\n"
+    session.run(piece("SELECT rowid FROM engram_fetch('ple', $ids) WHERE rowid > $least ORDER BY ord"))
+    assert shown(sink) == "rowid\n5\n5\n"
+    # A planned statement gets them too.
+    session.run(piece("SELECT rowid FROM ple WHERE rowid IN $ids ORDER BY rowid"))
+    assert shown(sink) == "rowid\n3\n5\n"
+    session.run(piece(".param clear ids"))
+    with pytest.raises(FailedError, match=r"\$ids has no value; write .param ids VALUE"):
+        session.run(piece("SELECT $ids"))
+    session.run(piece("SELECT '$ids' AS text, $$a$$ AS dollar"))
+    assert shown(sink) == "text,dollar\n$ids,a\n"
+
+
+def test_once_writes_one_result_when_it_is_complete(session: Session, sink: io.BytesIO, tmp_path: Path):
+    path = tmp_path / "a file.csv"
+    path.write_text("old")
+    path.chmod(0o640)
+    session.run(piece(f".once '{path}'"))
+    # A command says what it says where it always does.
+    session.run(piece(".mode"))
+    assert shown(sink).startswith("mode csv")
+    query = "SELECT CASE WHEN range = 50000 THEN error('stop') ELSE range END AS x FROM range(100000)"
+    with pytest.raises(FailedError, match="stop"):
+        session.run(piece(query))
+    assert [file.name for file in tmp_path.iterdir()] == ["a file.csv"]
+    assert path.read_text() == "old"
+    session.run(piece(f".once '{path}'"))
+    session.run(piece("SELECT 1 AS x"))
+    assert (path.read_text(), shown(sink)) == ("x\n1\n", "")
+    assert path.stat().st_mode & 0o777 == 0o640
+    session.run(piece("SELECT 2 AS x"))
+    assert (path.read_text(), shown(sink)) == ("x\n1\n", "x\n2\n")
+
+
+def test_once_writes_any_mode_and_into_commands(session: Session, tmp_path: Path):
+    session.run(piece(".mode parquet"))
+    session.run(piece(f".once {tmp_path / 'x.parquet'}"))
+    session.run(piece("SELECT range AS x FROM range(10000)"))
+    assert pq.read_table(tmp_path / "x.parquet").num_rows == 10000
+    session.run(piece(".mode csv"))
+    session.run(piece(f".once | sort -r > '{tmp_path / 'sorted'}'"))
+    session.run(piece("SELECT range AS x FROM range(3)"))
+    assert (tmp_path / "sorted").read_text() == "x\n2\n1\n0\n"
+    # It stops reading: no error.
+    session.run(piece(f".once | head -1 > '{tmp_path / 'head'}'"))
+    session.run(piece("SELECT range AS x FROM range(10000000)"))
+    assert (tmp_path / "head").read_text() == "x\n"
+    session.run(piece(".once | exit 3"))
+    with pytest.raises(FailedError, match="exit code 3"):
+        session.run(piece("SELECT 1 WHERE false"))
+
+
+def test_output_collects_until_it_is_taken_back(session: Session, sink: io.BytesIO, tmp_path: Path):
+    path = tmp_path / "all.txt"
+    session.execute(f".output {path}\nSELECT 1 AS a; SELECT 2 AS b;\n.mode json\nSELECT 3 AS c;\n.output stdout\n")
+    assert path.read_text() == 'a\n1\nb\n2\n[\n{"c":3}\n]\n'
+    session.run(piece("SELECT 4 AS d"))
+    assert shown(sink) == '[\n{"d":4}\n]\n'
+
+
+def test_read_stops_at_the_first_error(session: Session, sink: io.BytesIO, tmp_path: Path):
+    inner, outer = tmp_path / "inner.sql", tmp_path / "outer.sql"
+    inner.write_text("SELECT 1 AS a;\n\nSELECT\n  nowhere;\nSELECT 3 AS c;\n")
+    outer.write_text(f"-- first\n.read {inner}\nSELECT 4 AS d;\n")
+    with pytest.raises(FailedError) as failed:
+        session.run(piece(f".read {outer}"))
+    message, line, caret = str(failed.value).split("\n")
+    assert message.startswith('outer.sql:2: inner.sql:3: Binder Error: Referenced column "nowhere"')
+    assert (line, caret) == ("LINE 4:   nowhere", "          ^^^^^^^"[: len(caret)])
+    assert shown(sink) == "a\n1\n"
+
+
+def test_a_file_that_reads_itself_is_an_error(session: Session, tmp_path: Path):
+    path = tmp_path / "self.sql"
+    path.write_text(f".read {path}\n")
+    with pytest.raises(FailedError, match="20 deep"):
+        session.run(piece(f".read {path}"))
+
+
+def test_timer_tells_what_was_read(session: Session, capsys: pytest.CaptureFixture[str]):
+    session.run(piece(".timer on"))
+    session.run(piece("SELECT octet_length(row) AS n FROM ple WHERE rowid IN (1, 2, 3)"))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"Time: [\d.]+ m?s, 3 rows; read 3 rows, 480 bytes by \w+", line)
+    session.run(piece("SELECT 1"))
+    assert re.fullmatch(r"Time: [\d.]+ m?s, 1 row\n", capsys.readouterr().err)
+
+
+def test_plan_reads_nothing(session: Session, sink: io.BytesIO):
+    session.run(piece(".plan ple 1, 2, 3"))
+    ((plan),) = csv.DictReader(io.StringIO(shown(sink)))
+    assert (plan["rows"], plan["bytes_used"]) == ("3", "480")
+    session.run(piece(".plan ple rowids_for_seq('ple', [17, 4])"))
+    ((plan),) = csv.DictReader(io.StringIO(shown(sink)))
+    assert plan["rows"] == "32"
+    session.run(piece(".plan SELECT head FROM ple WHERE rowid = 7"))
+    assert shown(sink) == "ple: 1 row id by lookup, at most 160 bytes\n"
+    session.run(piece(".plan SELECT 1"))
+    assert "no table" in shown(sink)
+    assert session.database.sql("FROM engram_stats()").fetchall() == []
+
+
+def test_open_keeps_the_old_database_if_the_new_one_is_none(session: Session, sink: io.BytesIO, tmp_path: Path):
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{")
+    with pytest.raises(FailedError):
+        session.run(piece(f".open {tmp_path / 'broken'}"))
+    session.run(piece("SELECT count(*) AS n FROM ple"))
+    assert shown(sink) == "n\n1408\n"
+    session.run(piece(f".open {GOLDEN / 'ckpt_deepseek_v41'}"))
+    session.run(piece("SELECT count(*) AS n FROM engram_l1"))
+    assert shown(sink) == "n\n112\n"
+
+
+def test_attach(session: Session, sink: io.BytesIO, tmp_path: Path):
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "it's.duckdb")) as other:
+        other.execute("CREATE TABLE there AS SELECT 5 AS x")
+    session.run(piece(f'.attach "{tmp_path}/it\'s.duckdb" other'))
+    session.run(piece("FROM other.there"))
+    assert shown(sink) == "x\n5\n"
+    session.run(piece(f".attach {GOLDEN / 'ckpt_deepseek_v41'} more"))
+    session.run(piece("SELECT count(*) AS n FROM more_l3"))
+    assert shown(sink) == "n\n252\n"
+
+
+def test_an_open_reader_blocks_nothing(session: Session, sink: io.BytesIO):
+    """Of a result that broke midway nothing is left on the connection."""
+    query = "SELECT CASE WHEN range = 50000 THEN error('stop') ELSE range END AS x FROM range(100000)"
+    for _ in range(3):
+        with pytest.raises(FailedError, match="stop"):
+            session.run(piece(query))
+        shown(sink)
+        session.run(piece("SELECT 1 AS x"))
+        assert shown(sink) == "x\n1\n"
+
+
+# In a process, into pipes
+
+
+def test_every_command_into_a_pipe_writes_no_escape_codes(tmp_path: Path):
+    (tmp_path / "script.sql").write_text("SELECT 1 AS one;\n.help\n")
+    lines = [sample.format(directory=tmp_path) for sample in SAMPLES.values() if sample]
+    # The one that ends it comes last.
+    lines.sort(key=lambda line: line == ".quit")
+    lines += [f".help {name}" for name in NAMES] if lines.pop() == ".quit" else []
+    done = run(CHECKPOINT, "-c", "\n".join([*lines, ".quit", "SELECT nowhere;"]), TERM="xterm-256color")
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    assert "\x1b" not in done.stderr
+    for name in ("once.txt", "all.txt"):
+        assert b"\x1b" not in (tmp_path / name).read_bytes()
+    assert pq.read_table(tmp_path / "ple.parquet").num_rows == 1408
+
+
+def test_a_script_of_commands_stops_at_the_first_error(tmp_path: Path):
+    script = ".mode json\nSELECT 1 AS a;\n.tabels\nSELECT 2 AS b;\n"
+    path = tmp_path / "script"
+    path.write_text(script)
+    for words in (["-c", script], ["-f", path]):
+        done = run(*words)
+        assert done.returncode == 1
+        assert json.loads(done.stdout) == [{"a": 1}]
+        assert done.stderr == "engramsql: statement 3 of 4: no command .tabels; did you mean .tables?\n"
+
+
+def test_a_script_can_be_left(tmp_path: Path):
+    done = run("-c", "SELECT 1 AS a;\n.quit\nSELECT nowhere;\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "a\n1\n", "")
+
+
+def test_unknown_commands_have_no_nearest_name_by_force():
+    with pytest.raises(ArgumentError, match=".help lists them"):
+        registry.find(".qqqqqq")
+    assert os.path.exists(DOCS / "shell.md")

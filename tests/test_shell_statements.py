@@ -1,0 +1,126 @@
+"""What is a statement, what a command, and where they end; on text alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engramsql.script import split
+from engramsql.shell.statements import Kind, finished, parse
+
+BACKSLASH_G = "\\G"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1;",
+        "SELECT 1; -- done",
+        "SELECT 1; /* done */",
+        "select ';' /* ; */ -- ;\n;",
+        "SELECT $$a;b;$$;",
+        "SELECT $x$;$x$ || $$;$$;",
+        "SELECT 'it''s';",
+        "SELECT e'\\';' ;",
+        'SELECT 1 AS "a;";',
+        "SELECT 1; SELECT 2;",
+        ";",
+        "",
+        "  \n",
+        "-- nothing",
+        f"SELECT 1 {BACKSLASH_G}",
+        f"SELECT 1{BACKSLASH_G};",
+        ".help",
+        "  .help SELECT 'x",
+        "\\d ple",
+        "SELECT 'größe; 数据';",
+    ],
+)
+def test_what_is_finished(text: str):
+    assert finished(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1",
+        "SELECT ';",
+        'SELECT ";',
+        "SELECT $$;",
+        "SELECT $x$;$$;",
+        "SELECT /* ;",
+        "SELECT 1 /* ; */",
+        "SELECT 1; SELECT 2",
+        "SELECT 1; 'a;",
+        "SELECT 1; /* ;",
+        "SELECT 1 -- ;",
+        "SELECT 1\n.5",
+        f"SELECT '{BACKSLASH_G}'",
+        f"SELECT 1 {BACKSLASH_G}x",
+        "SELECT '数据;",
+    ],
+)
+def test_what_is_not_finished(text: str):
+    assert not finished(text)
+
+
+def test_pieces_know_their_line_and_how_they_are_shown():
+    text = f"\n.mode csv\n\nSELECT\n ';' -- ;\n; SELECT 2 {BACKSLASH_G}\n-- then\n.timer on\nSELECT 3"
+    pieces = parse(text).all
+    assert [(piece.kind, piece.line, piece.vertical) for piece in pieces] == [
+        (Kind.COMMAND, 1, False),
+        (Kind.SQL, 3, False),
+        (Kind.SQL, 5, True),
+        (Kind.COMMAND, 7, False),
+        (Kind.SQL, 8, False),
+    ]
+    assert [piece.text for piece in pieces] == [".mode csv", "SELECT\n ';' -- ;", "SELECT 2", ".timer on", "SELECT 3"]
+
+
+def test_a_command_does_not_disturb_what_follows():
+    """Its quotes are not SQL's."""
+    pieces = parse(".once it's\nSELECT 1;\n.once 'x\nSELECT 2;\n").pieces
+    assert [piece.text for piece in pieces] == [".once it's", "SELECT 1", ".once 'x", "SELECT 2"]
+
+
+def test_a_dot_begins_a_command_only_where_a_statement_could_begin():
+    assert [piece.kind for piece in parse("SELECT 1 +\n.5;").pieces] == [Kind.SQL]
+    assert [piece.kind for piece in parse("SELECT 1; .help").all] == [Kind.SQL, Kind.SQL]
+    assert [piece.kind for piece in parse("SELECT '\n.help\n';").pieces] == [Kind.SQL]
+
+
+WORDS = [
+    "SELECT",
+    " 1",
+    ";",
+    "'",
+    "''",
+    "$$",
+    "/*",
+    "*/",
+    "--",
+    "\n",
+    ".help",
+    "\\G",
+    '"',
+    "ä",
+    "数",
+    "\\",
+    "$x$",
+    "e'",
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12).map("".join))
+def test_any_text_has_pieces(text: str):
+    parsed = parse(text)
+    assert finished(text) == (parsed.rest is None)
+    for piece in parsed.all:
+        assert piece.text in text
+        assert piece.text == piece.text.rstrip()
+
+
+@given(st.lists(st.sampled_from([word for word in WORDS if word[0] not in ".\\"]), max_size=12).map("".join))
+def test_without_commands_the_pieces_are_those_of_a_script(text: str):
+    assert [piece.text for piece in parse(text).all] == split(text)
