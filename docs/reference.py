@@ -6,6 +6,7 @@ example as a database over the golden checkpoints gives it. tests/test_reference
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,6 +38,10 @@ GROUPS = (
     ("call", "Catalog"),
     ("copy", "Stores"),
 )
+
+
+# What examples name. The cookbook makes the tables as `example_database` does, the second one with other values.
+MADE_IN_THE_COOKBOOK = ("ple", "engram_l1", "tuned", "docs")
 
 
 class Function(NamedTuple):
@@ -92,7 +97,7 @@ def _page(database: engramsql.Database, entry: Function) -> str:
     parts = [f"# {entry.name}\n\n    {entry.signature}\n\n{entry.description}\n"]
     if entry.kind == "copy":
         database.execute(entry.example)
-        parts.append(f"\n## Example\n\n    {entry.example};\n")
+        parts.append(f"\n## Example\n\n    {entry.example};\n{_origin(entry)}")
         return "".join(parts)
     if entry.group in ("table", "macro"):
         parts.append(_columns(database, entry))
@@ -100,7 +105,20 @@ def _page(database: engramsql.Database, entry: Function) -> str:
     parts.append(f"\n## Example\n\n    {entry.example};\n")
     if entry.name not in UNSTABLE:
         parts.append(f"\n{shown}")
+    parts.append(_origin(entry))
     return "".join(parts)
+
+
+def _origin(entry: Function) -> str:
+    """Where what the example names comes from: a reader has none of it."""
+    named = [f"`{name}`" for name in MADE_IN_THE_COOKBOOK if re.search(rf"\b{name}\b", entry.example)]
+    lines = []
+    if named:
+        verb = "are" if len(named) > 1 else "is"
+        lines.append(f"{' and '.join(named)} {verb} made in [the cookbook](../cookbook.md).")
+    if "'corpus'" in entry.example:
+        lines.append("`corpus` is a materialised view of `ple`, as [`engramsql view build`](../building.md) makes one.")
+    return f"\n{' '.join(lines)}\n" if lines else ""
 
 
 def _columns(database: engramsql.Database, entry: Function) -> str:
