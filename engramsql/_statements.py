@@ -52,7 +52,7 @@ class Statements(_ABC):
             _better = _partial(_connection.sql, _plan, params=params)
         elif _plan is not None:
             _better = _partial(_plan.relation, _connection, params)
-        _explain = _partial(_hinted, query)
+        _explain = _partial(_hinted, query, _connection)
         _again = _partial(_may_run_as_written, query, params is None and isinstance(_plan, str))
         del self, query, params, _connection, _plan
         if _better is not None:
@@ -84,7 +84,7 @@ class Statements(_ABC):
             _better = _partial(_connection.execute, _plan, params)
         elif _plan is not None:
             _better = _partial(_plan.execute, _connection, params)
-        _explain = _partial(_hinted, query)
+        _explain = _partial(_hinted, query, _connection)
         _again = _partial(_may_run_as_written, query, False)
         del self, query, params, _connection, _plan
         if _better is not None:

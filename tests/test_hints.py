@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -68,6 +70,8 @@ def test_no_internal_name_is_told(ple: Any) -> None:
         ("FROM engram_row_ngrams('ple', keys, 5)", ["engram_row_ngrams: the corpus has no column tokens"]),
         ("FROM engram_hot_rows('ple', 'nowhere')", ["engram_hot_rows: there is no table or view 'nowhere'", "tokens"]),
         ("FROM engram_reuse('ple', 'scalars', 2)", ["engram_reuse: the column tokens of the corpus holds INTEGER"]),
+        ("FROM engram_coverage('ple', (FROM keys))", ["engram_coverage: the corpus is named", "give its name: 'keys'"]),
+        ("FROM engram_coverage('ple', (SELECT 1 AS tokens))", ["the corpus is named", "CREATE TEMP VIEW docs"]),
         ("FROM engram_profile(5)", ["engram_profile: a table is given by its name", "'ple'"]),
         ("FROM engram_verify(5)", ["engram_verify: a table is given by its name"]),
         ("FROM engram_changed_rows(1, 2)", ["engram_changed_rows: a table is given by its name"]),
@@ -87,6 +91,47 @@ def test_a_question_answers_in_the_words_of_the_call(ple: Any, sql: str, said: l
         assert message.count(" Error: ") == 1
         for inner in ("query_table", '_c"', "_engram_", "Candidate"):
             assert inner not in message
+
+
+def test_a_file_of_tokens_that_sql_does_not_read(ple: Any, tmp_path: Path) -> None:
+    file = tmp_path / "corpus.txt"
+    file.write_text("17 4 256 17 4\n4 8 17\n")
+    with pytest.raises(duckdb.Error, match="engram_coverage: SQL cannot read") as raised:
+        ple.sql(f"FROM engram_coverage('ple', '{file}')")
+    message = str(raised.value)
+    assert "extension" not in message
+    assert "Parquet or JSON lines" in message
+    # The remedy works.
+    remedy = re.search(r"CREATE TEMP VIEW docs .*?(?=; then)", message)
+    assert remedy, message
+    ple.execute(remedy.group())
+    assert ple.sql("SELECT tokens FROM docs").fetchall() == [([17, 4, 256, 17, 4],), ([4, 8, 17],)]
+    assert ple.sql("SELECT tokens FROM engram_coverage('ple', 'docs')").fetchall() == [(8,)]
+    (tmp_path / "corpus.arrow").write_bytes(b"ARROW1")
+    with pytest.raises(duckdb.Error, match="read it in Python"):
+        ple.sql(f"FROM engram_coverage('ple', '{tmp_path}/corpus.arrow')")
+
+
+def test_a_table_that_is_not_there_has_the_nearest_names(ple: Any) -> None:
+    for run in (ple.sql, ple.execute):
+        with pytest.raises(duckdb.CatalogException) as raised:
+            run("SELECT *\nFROM pel")
+        message = str(raised.value)
+        assert 'Table with name pel does not exist! Did you mean "ple"?' in message
+        assert "pg_" not in message
+        with pytest.raises(duckdb.CatalogException) as raised:
+            run("FROM nothing_like_it")
+        assert "Did you mean" not in str(raised.value)
+    # The place of it stays, as the shell looks for it.
+    assert message.endswith("LINE 2: FROM pel\n             ^^^")
+
+
+def test_a_result_that_is_not_read_to_its_end_outlives_a_wrong_name(ple: Any) -> None:
+    result = ple.execute("SELECT rowid FROM ple ORDER BY rowid")
+    assert result.fetchone() == (0,)
+    with pytest.raises(duckdb.CatalogException, match='Did you mean "ple"'):
+        ple.sql("FROM pel")
+    assert result.fetchone() == (1,)
 
 
 def test_every_question_about_a_corpus_is_known(ple: Any) -> None:

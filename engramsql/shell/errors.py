@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 from typing import TYPE_CHECKING
 
 import duckdb
 
+from engramsql._nearest import UNKNOWN, nearest_names, with_nearest
 from engramsql.script import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from engramsql.shell.statements import Piece
 
 __all__ = ["Place", "describe", "nearest_names", "place_of"]
@@ -21,24 +19,7 @@ __all__ = ["Place", "describe", "nearest_names", "place_of"]
 _PICTURE = re.compile(r"\n\nLINE (\d+): (.*)\n( *)(\^+)\s*$", re.DOTALL)
 # DuckDB shortens a long line on both sides.
 _CUT = "..."
-_SUGGESTION = re.compile(r"\s*Did you mean .*?\?(?=\s|$)|\s*Candidate bindings: .*$|\s*Did you mean: .*$", re.DOTALL)
-_UNKNOWN = (
-    re.compile(r"(?P<kind>Table) with name (?P<name>\S+) does not exist"),
-    re.compile(r"(?P<kind>Referenced table) \"(?P<name>[^\"]+)\" not found"),
-    re.compile(r"no (?P<kind>table) named '(?P<name>[^']+)'"),
-    re.compile(r"(?P<kind>Function) with name \"?(?P<name>[^\s\"]+)\"? (?:does not exist|is not in the catalog)"),
-    re.compile(r"(?P<kind>Referenced column) \"(?P<name>[^\"]+)\" (?:not found|was not found)"),
-    re.compile(r"(?P<kind>unrecognized configuration parameter) \"(?P<name>[^\"]+)\""),
-)
-_CANDIDATES = re.compile(r"Candidate bindings: (.*)", re.DOTALL)
 _WIDEST = 120
-
-_TABLES = (
-    "SELECT view_name FROM duckdb_views() WHERE NOT internal UNION ALL SELECT table_name FROM duckdb_tables() "
-    "WHERE NOT internal"
-)
-_FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE regexp_matches(function_name, '^[a-z_]')"
-_SETTINGS = "SELECT name FROM duckdb_settings()"
 
 
 class Place:
@@ -83,7 +64,7 @@ def describe(error: BaseException, piece: Piece, connection: duckdb.DuckDBPyConn
     place = place_of(str(error), piece.text) or _asked(error, piece.text, connection, params)
     place = place or _searched(text, piece.text)
     with contextlib.suppress(duckdb.Error):
-        text = _with_names(text, str(error), connection)
+        text = with_nearest(text, str(error), connection)
     return text if place is None else f"{text}\n{place.drawn(piece.line)}"
 
 
@@ -107,17 +88,6 @@ def place_of(message: str, statement: str) -> Place | None:
     return Place(number, text, column, len(carets)) if column >= 0 else None
 
 
-def nearest_names(name: str, known: Iterable[str]) -> list[str]:
-    """The names most like one that is not known, at most three; case does not matter.
-
-    Example:
-        >>> nearest_names("Engram_fetsch", ["engram_fetch", "engram_scan", "sum"])
-        ['engram_fetch', 'engram_scan']
-    """
-    by_folded = {one.lower(): one for one in known}
-    return [by_folded[near] for near in difflib.get_close_matches(name.lower(), by_folded, n=3, cutoff=0.6)]
-
-
 def _asked(error: duckdb.Error, statement: str, connection: duckdb.DuckDBPyConnection, params: object) -> Place | None:
     """The place as EXPLAIN draws it: a relation is bound without one. EXPLAIN runs nothing."""
     if not isinstance(error, (duckdb.BinderException, duckdb.CatalogException)):
@@ -139,7 +109,7 @@ def _asked(error: duckdb.Error, statement: str, connection: duckdb.DuckDBPyConne
 
 def _searched(text: str, statement: str) -> Place | None:
     """The place of the name that is not known, if it is in the statement just once."""
-    found = next(filter(None, (pattern.search(text) for pattern in _UNKNOWN)), None)
+    found = next(filter(None, (pattern.search(text) for pattern in UNKNOWN)), None)
     if found is None:
         return None
     name = found["name"].rpartition(".")[2].lower().encode()
@@ -160,23 +130,3 @@ def _searched(text: str, statement: str) -> Place | None:
         left = max(0, column - _WIDEST // 2)
         shown, column = f"{_CUT}{shown[left : left + _WIDEST]}{_CUT}", column - left + len(_CUT)
     return Place(line, shown, column, len(name.decode()))
-
-
-def _with_names(text: str, message: str, connection: duckdb.DuckDBPyConnection) -> str:
-    """The message with our nearest names instead of DuckDB's, which look at its own tables too."""
-    found = next(filter(None, (pattern.search(text) for pattern in _UNKNOWN)), None)
-    if found is None or found["kind"] == "table":  # the engine's own message names the nearest
-        return text
-    kind, name = found["kind"], found["name"]
-    if kind == "Referenced column":
-        listed = _CANDIDATES.search(message)
-        known = re.findall(r'"([^"]+)"', listed[1]) if listed else []
-        near = nearest_names(name, known) or known[:8]
-    else:
-        question = {"Function": _FUNCTIONS, "unrecognized configuration parameter": _SETTINGS}.get(kind, _TABLES)
-        near = nearest_names(name, [row[0] for row in connection.execute(question).fetchall()])
-    text = _SUGGESTION.sub("", text).rstrip()
-    if not near:
-        return text
-    names = ", ".join(f'"{one}"' for one in near)
-    return f"{text} Did you mean {names}?" if len(near) == 1 else f"{text} Nearest: {names}"
