@@ -12,8 +12,9 @@ import os
 import signal
 import sys
 import warnings
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
+from engramsql._nearest import nearest_choice, nearest_names
 from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.export import FORMATS
@@ -81,9 +82,11 @@ def _misspelt(word: str) -> str | None:
     """What to say of a first word that is no command and no path, but nearly a command."""
     if word in COMMANDS or word.startswith("-") or os.sep in word or os.path.exists(word):
         return None
-    import difflib
-
-    near = difflib.get_close_matches(word.lower(), COMMANDS, n=1)
+    if word == "help":
+        return (
+            "no command or directory 'help'; engramsql --help lists the commands, engramsql COMMAND --help explains one"
+        )
+    near = nearest_names(word, COMMANDS)
     return f"no command or directory '{word}'; did you mean '{near[0]}'?" if near else None
 
 
@@ -105,10 +108,17 @@ def say(line: str) -> None:
         print(line, file=sys.stderr)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that names the nearest choice."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(nearest_choice(message))
+
+
 def _parser(name: str, description: str) -> argparse.ArgumentParser:
     prog = f"engramsql {name}".strip()
     # An abbreviation that works today would change its meaning with the next option.
-    return argparse.ArgumentParser(prog=prog, description=description, allow_abbrev=False)
+    return _Parser(prog=prog, description=description, allow_abbrev=False)
 
 
 def _script_parser() -> argparse.ArgumentParser:

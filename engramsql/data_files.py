@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ __all__ = [
     "arrow_batches",
     "csv_cells",
     "decimal_words",
+    "ids_meant",
     "json_values",
     "kind_of",
     "named_errors",
@@ -53,6 +55,9 @@ KINDS = {
     ".txt": "txt",
 }
 """Endings of names, and what the file is."""
+# What is no name of a file: ids with commas, spaces or brackets.
+_ONLY_IDS = re.compile(r"[\s,\[\]]*[0-9]+[\s,\[\]0-9]*")
+_ID = re.compile("[0-9]+")
 # Rows of a column file at a time: documents may be long.
 _BATCH_ROWS = 4096
 # Of one line of CSV, which Python reads as text: more than a million ids.
@@ -72,11 +77,26 @@ def kind_of(path: str | os.PathLike[str], what: str = "tokens") -> str:
     """
     name = os.fspath(path)
     if not os.path.exists(name):
-        raise ArgumentError(f"'{name}' does not exist; name a file of {what}")
+        raise ArgumentError(f"'{name}' does not exist; name a file of {what}{ids_meant(name)}")
     kind = KINDS.get(os.path.splitext(name)[1].lower())
     if kind is None:
         raise ArgumentError(f"'{name}': the name of a file of {what} ends with one of {', '.join(KINDS)}")
     return kind
+
+
+def ids_meant(name: str) -> str:
+    r"""What to add to the message about a file that is not there, where ids were written instead of its name.
+
+    Example:
+        >>> ids_meant("3,5")
+        ": ids are read from files, such as one with an id in each line, ids.txt: printf '%s\\n' 3 5 > ids.txt"
+        >>> ids_meant("ids.txt")
+        ''
+    """
+    if not _ONLY_IDS.fullmatch(name):
+        return ""
+    ids = " ".join(_ID.findall(name)[:8])
+    return f": ids are read from files, such as one with an id in each line, ids.txt: printf '%s\\n' {ids} > ids.txt"
 
 
 @contextmanager

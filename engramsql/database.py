@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -18,7 +19,7 @@ from engramsql._lifecycle import Lifecycle
 from engramsql._statements import Statements
 from engramsql._views import CatalogViews
 from engramsql.engine import Session, cache_usage, set_ram_budget, set_threads
-from engramsql.errors import ArgumentError, ArgumentTypeError, ClosedError, UnknownTableError
+from engramsql.errors import ArgumentError, ArgumentTypeError, ClosedError, EngramError, UnknownTableError
 from engramsql.interchange.registering import register, register_unnamed
 from engramsql.planner import Planner
 from engramsql.quoting import folded, literal
@@ -89,7 +90,12 @@ def _open(path: str | os.PathLike[str] | None, *, read_only: bool) -> Database:
         raise ArgumentError("path is empty; give a directory, or nothing for a temporary database")
     path = Path(path)
     if not is_database(path):
-        return _open_temporary(path, read_only=read_only)
+        try:
+            return _open_temporary(path, read_only=read_only)
+        except EngramError as error:
+            if path.is_file() and os.strerror(errno.ENOTDIR) in str(error):
+                raise type(error)(f"'{path}' is a file; a database, checkpoint or store is a directory") from None
+            raise
     session = Session.open(path, read_only=read_only, create=not read_only)
     return Database(session, label=str(path), read_only=read_only)
 

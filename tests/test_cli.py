@@ -463,6 +463,37 @@ def test_a_misspelt_command_is_named(
     assert capfd.readouterr() == ("x\n1\n", "")
 
 
+def test_help_as_a_word_leads_to_the_option(tmp_path: Path):
+    done = run("help", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"engramsql --help" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_file_is_no_database(tmp_path: Path):
+    (tmp_path / "corpus.txt").write_text("17 4 256\n")
+    said = b"engramsql: 'corpus.txt' is a file; a database, checkpoint or store is a directory\n"
+    for words in [
+        ["corpus.txt", "-c", "SELECT 1"],
+        ["tables", "corpus.txt"],
+        ["export", "ple", "--db", "corpus.txt", "--output", "x.csv"],
+    ]:
+        done = run(*words, cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (1, b"", said)
+
+
+@pytest.mark.parametrize("words", [["warm", "ple"], ["export", "ple", "--output", "x.csv"]], ids=" ".join)
+def test_ids_in_place_of_a_file_are_told_to_be_written_into_one(tmp_path: Path, words: list[str]):
+    done = run(*words, "--db", CHECKPOINT, "--ids", "3,5", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"ids are read from files" in done.stderr
+    # The remedy works.
+    remedy = done.stderr.decode().rstrip().partition("ids.txt: ")[2]
+    subprocess.run(remedy, shell=True, check=True, cwd=tmp_path)
+    assert (tmp_path / "ids.txt").read_text() == "3\n5\n"
+    assert run(*words, "--db", CHECKPOINT, "--ids", "ids.txt", cwd=tmp_path).returncode == 0
+
+
 @pytest.mark.parametrize("words", [[".", "SELECT 1"], ["SELECT 1"]], ids=" ".join)
 def test_sql_without_its_option_is_told_so(words: list[str]):
     assert b"SQL is given with -c" in run(*words).stderr

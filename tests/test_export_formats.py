@@ -193,6 +193,13 @@ def test_no_rows_make_a_whole_file(golden_db: Any, tmp_path: Path, format: str) 
         assert path.read_bytes() == b""
 
 
+def test_the_text_of_a_query_is_told_to_be_a_relation(golden_db: Any, tmp_path: Path) -> None:
+    sql, path = "SELECT rowid FROM fp8 LIMIT 3", tmp_path / "x.parquet"
+    refuses(lambda: golden_db.export(sql, path), "SELECT rowid", "is a query", "pass db.sql(...)")
+    assert not path.exists()
+    assert golden_db.export(golden_db.sql(sql), path).rows == 3
+
+
 def test_ids_keep_their_order_and_duplicates(golden_db: Any, tmp_path: Path) -> None:
     table = golden_db.table("bf16")
     ids = np.random.default_rng(3).integers(0, table.rows, 500)

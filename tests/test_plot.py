@@ -30,6 +30,7 @@ from engramsql.plot.residency import residency_figure
 from engramsql.plot.tables import sample_of
 from engramsql.plot.text import LEAST_WIDTH, lines
 from engramsql.plot.values import values_figure
+from engramsql.progress import size
 
 FP8 = GOLDEN / "ckpt_qwen4_exp_fp8"
 V41 = GOLDEN / "ckpt_deepseek_v41"
@@ -327,6 +328,7 @@ def test_words_that_are_no_picture_are_refused_and_end_nothing(db: Any, tmp_path
     for words, fragments in [
         ([], ("plot",)),
         (["pie", "ple"], ("pie",)),
+        (["norm", "ple"], ("did you mean 'norms'?",)),
         (["values"], ("TABLE",)),
         (["values", "none"], ("none",)),
         (["values", "ple", "--rows", "0"], ("0",)),
@@ -375,8 +377,12 @@ def test_a_pipe_gets_the_same_text_without_codes(db: Any):
 
 def test_commands_that_are_wrong(tmp_path: Path):
     done = run("plot", "values", "ple")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "--db" in done.stderr
+    assert done.stderr.startswith("usage: engramsql plot")
+    done = run("plot", "norm", FP8)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("did you mean 'norms'?\n")
     assert run("plot", "pie").returncode == 2
     assert run("plot", "values", "ple", "--db", tmp_path / "none").returncode == 1
 
@@ -384,7 +390,8 @@ def test_commands_that_are_wrong(tmp_path: Path):
 @pytest.mark.parametrize("words", ["values ple", "values ple --log", "norms ple", "residency ple", "plan ple 1 900"])
 def test_pictures_as_files(db: Any, tmp_path: Path, words: str):
     db.register("ple", FP8)
-    assert drawn(db, *words.split(), "--output", str(tmp_path / "x.svg")) == ""
+    said = drawn(db, *words.split(), "--output", str(tmp_path / "x.svg"))
+    assert said == f"{tmp_path / 'x.svg'}: {size((tmp_path / 'x.svg').stat().st_size)}\n"
     root = ET.parse(tmp_path / "x.svg").getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     text = " ".join("".join(root.itertext()).split())
@@ -406,7 +413,8 @@ def test_pictures_as_files(db: Any, tmp_path: Path, words: str):
 def test_latencies_as_files_have_their_names(tmp_path: Path):
     path = bench_file(tmp_path, ("one $x_1$ <&>", [2e-6, 4e-6]), ("two", [1e-3, 2e-3]))
     done = run("plot", "latency", path, "--output", tmp_path / "x.svg")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{tmp_path / 'x.svg'}: ")
     assert "one $x_1$ <&>" in "".join(ET.parse(tmp_path / "x.svg").getroot().itertext())
 
 

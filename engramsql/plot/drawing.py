@@ -9,8 +9,10 @@ from typing import IO, TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
 from engramsql.export.style import Style, style_of
+from engramsql.export.visible import visible_lines
 from engramsql.plot.options import parse
 from engramsql.plot.text import LEAST_WIDTH, lines
+from engramsql.progress import size
 
 if TYPE_CHECKING:
     import argparse
@@ -31,7 +33,7 @@ def command(database: Database, words: Sequence[str], sink: IO[bytes], style: St
     Args:
         database: The open database.
         words: The words behind ``.plot``.
-        sink: Where the text goes; nothing is written with ``--output``.
+        sink: Where the text goes; with ``--output`` a line that names the file.
         style: The terminal behind ``sink``, or None.
 
     Raises:
@@ -51,10 +53,6 @@ def run_command(options: argparse.Namespace) -> None:
     path = getattr(options, "db", None)
     if path is not None:
         require(path)
-    elif options.kind != "latency" and os.sep not in options.table:
-        if not os.path.exists(options.table):
-            raise ArgumentError(f"'{options.table}' is a name: give its database with --db DB; a path has a '{os.sep}'")
-        options.table = os.path.join(os.curdir, options.table)
     with connect(path, read_only=path is not None) as database:
         sink, style = output(), style_of(sys.stdout)
 
@@ -93,6 +91,7 @@ def _write(figure: Figure, options: argparse.Namespace, sink: IO[bytes], style: 
         from engramsql.plot.image import save
 
         save(figure, options.output)
+        sink.write(f"{visible_lines(options.output)}: {size(os.path.getsize(options.output))}\n".encode())
         return
     if options.width is not None and options.width < LEAST_WIDTH:
         raise ArgumentError(f"a picture of {options.width} columns cannot be read; --width is at least {LEAST_WIDTH}")

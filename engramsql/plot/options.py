@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, NoReturn
 
+from engramsql._nearest import nearest_choice
 from engramsql.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ class _ShellParser(argparse.ArgumentParser):
     """A parser for a line of the shell, where an error ends the line and not the program."""
 
     def error(self, message: str) -> NoReturn:
-        raise ArgumentError(f".plot: {message}; as in: .plot values TABLE")
+        raise ArgumentError(f".plot: {nearest_choice(message)}; as in: .plot values TABLE")
 
 
 def build(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +37,11 @@ def build(parser: argparse.ArgumentParser) -> None:
         "large tables a sample is looked at, and the picture says so."
     )
 
-    def run(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
+    def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+        if options.kind != "latency" and options.db is None and os.sep not in options.table:
+            if not os.path.exists(options.table):
+                parser.error(f"'{options.table}' is a name: give its database with --db DB; a path has a '{os.sep}'")
+            options.table = os.path.join(os.curdir, options.table)
         from engramsql.plot.drawing import run_command
 
         run_command(options)

@@ -7,6 +7,7 @@ memory that they were computed in, which is bounded whatever the size of the exp
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], object]
 
 __all__ = ["Export", "Options", "export_to"]
+
+_SELECT = re.compile(r"\s*(?:SELECT|FROM|WITH)\s", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,8 @@ def _source(
             f"what is exported must be the name or path of a table, or a relation (Database.sql), got "
             f"{type(what).__name__}"
         )
+    if isinstance(what, str) and _SELECT.match(what) and not os.path.exists(what):
+        raise ArgumentError(f"{what[:60]!r} is a query, and what is exported a table or a relation: pass db.sql(...)")
     table = database.table(what)
     columns = options.columns
     if columns is None and format.name == "npy":

@@ -38,7 +38,9 @@ def build(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--tokens", metavar="FILE", nargs="+", help="write e_t of the tokens in these files, not the rows of the table"
     )
-    which.add_argument("--ids", metavar="FILE", nargs="+", help="write the rows whose ids are in these files")
+    which.add_argument(
+        "--ids", metavar="FILE", nargs="+", help="write the rows whose ids are in these files, not ids themselves"
+    )
     which.add_argument("--sql", metavar="QUERY", help="write the rows of a query")
     parser.add_argument(
         "--column", metavar="C", help="column, array or member of the files of tokens or ids, if there are several"
