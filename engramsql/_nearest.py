@@ -26,6 +26,7 @@ _SUGGESTION = re.compile(
     r"\s*Did you mean .*?\?(?=\s|$)|\s*Candidate (?:bindings|tables): .*$|\s*Did you mean: .*$|\s*Nearest: .*$",
     re.DOTALL,
 )
+_SUGGESTED = re.compile(r'Did you mean "([^"]+)"\?')
 _CANDIDATES = re.compile(r"Candidate bindings: (.*)", re.DOTALL)
 _CHOICE = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<known>.*)\)$", re.DOTALL)
 
@@ -84,6 +85,8 @@ def with_nearest(text: str, message: str, connection: duckdb.DuckDBPyConnection)
     else:
         question = {"Function": _FUNCTIONS, "unrecognized configuration parameter": _SETTINGS}.get(kind, _TABLES)
         near = nearest_names(name, [row[0] for row in connection.execute(question).fetchall()])
+        # What the connection asked does not see, such as a temporary table of another one, DuckDB may know.
+        near = near or nearest_names(name, _SUGGESTED.findall(message))
     text = _SUGGESTION.sub("", text).rstrip()
     if not near:
         return text

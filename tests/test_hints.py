@@ -123,7 +123,11 @@ def test_a_table_that_is_not_there_has_the_nearest_names(ple: Any) -> None:
             run("FROM nothing_like_it")
         assert "Did you mean" not in str(raised.value)
     # The place of it stays, as the shell looks for it.
-    assert message.endswith("LINE 2: FROM pel\n             ^^^")
+    assert "\n\nLINE 2: FROM pel\n             ^" in message
+    # A temporary table is there for its connection alone.
+    ple.execute("CREATE TEMP TABLE docs AS SELECT [17] AS tokens")
+    with pytest.raises(duckdb.CatalogException, match='Did you mean "docs"'):
+        ple.sql("FROM dosc")
 
 
 def test_a_result_that_is_not_read_to_its_end_outlives_a_wrong_name(ple: Any) -> None:
