@@ -112,9 +112,35 @@ def test_help_of_every_command(session: Session, sink: io.BytesIO, name: str):
 
 def test_help_lists_all_and_knows_functions(session: Session, sink: io.BytesIO):
     session.run(piece(".help"))
-    assert [line.split()[0] for line in shown(sink).splitlines()] == NAMES
+    listed, closing = shown(sink).split("\n\n")
+    assert [line.split()[0] for line in listed.splitlines() if line.startswith(".")] == NAMES
+    for word in (";", "\\G", "Ctrl-C", ".help FUNCTION", "engram_functions()"):
+        assert word in " ".join(closing.split())
     session.run(piece(".help engram_row"))
     assert "engram_row(table, rowid)" in shown(sink)
+    session.run(piece(".help DRIFT"))
+    assert shown(sink).startswith("engram_drift(")
+    # A command has precedence over a function that has its name but for the prefix.
+    session.run(piece(".help plan"))
+    assert shown(sink).startswith(".plan ")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_help_is_as_wide_as_the_terminal_and_says_everything(
+    session: Session, sink: io.BytesIO, columns: int, monkeypatch: pytest.MonkeyPatch
+):
+    from engramsql.shell.commands import leaving
+
+    monkeypatch.setattr(leaving, "terminal_size", lambda: os.terminal_size((columns, 24)))
+    session.run(piece(".help"))
+    text = shown(sink)
+    assert max(map(len, text.splitlines())) <= min(columns, 100)
+    words = text.split()
+    for command in registry.all():
+        assert set(f"{command.synopsis} {command.summary}".split()) <= set(words)
+    session.run(piece(".help engram_drift"))
+    lines = [line for line in shown(sink).splitlines() if not line.startswith("    SELECT") and "FROM" not in line]
+    assert max(map(len, lines)) <= min(columns, 100)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +165,11 @@ def test_help_lists_all_and_knows_functions(session: Session, sink: io.BytesIO):
         (".edit", ".edit needs a terminal"),
         (".plan ple 99999", "row id 99999 is out of range"),
         (".plan SELECT nowhere", "nowhere"),
-        (".help nothing", "no command .nothing"),
+        (".help nothing", "no command or function 'nothing'; SELECT name, description FROM engram_functions()"),
+        (".help drfit", "no command or function 'drfit'; did you mean engram_drift?"),
+        (".help engram_fetsch", "did you mean engram_fetch?"),
+        (".help tabels", "did you mean .tables?"),
+        (".help .tabels", "no command .tabels; did you mean .tables?"),
     ],
 )
 def test_what_is_wrong_is_one_line(session: Session, line: str, message: str):

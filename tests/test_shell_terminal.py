@@ -361,6 +361,19 @@ def test_what_is_larger_than_the_terminal_goes_to_the_pager(home: Path, tmp_path
     assert (tmp_path / "rows.csv").read_text().count("\n") == 1001
 
 
+def test_prose_is_paged_by_its_height_alone_and_never_cut(home: Path, tmp_path: Path):
+    pager = program(tmp_path / "pager", 'echo "PAGED with $LESS"; cat')
+    with shell(home, PAGER=str(pager), columns=60, lines=60) as terminal:
+        start = terminal.mark()
+        terminal.run(f".param long '{'x' * 70}'")
+        terminal.run(".param", "$long")
+        terminal.run(".help engram_drift", "engram_drift(")
+        assert "PAGED" not in terminal.plain(start)
+    with shell(home, PAGER=str(pager), columns=60, lines=20) as terminal:
+        terminal.run(".help", "PAGED with RX")
+        assert "and what was read of the tables" in " ".join(terminal.text().split())
+
+
 def test_a_pager_that_stops_reading_is_no_error(home: Path):
     with shell(home, PAGER="head -3") as terminal:
         terminal.run(".mode csv")

@@ -320,7 +320,7 @@ class Session:
         return "stdout" if self._output is None else self._output.path
 
     @contextmanager
-    def _opened(self, before: Callable[[], None]) -> Iterator[Destination]:
+    def _opened(self, before: Callable[[], None], *, prose: bool = False) -> Iterator[Destination]:
         """Where a result is written; a reader that has seen enough is no error."""
         once, self._once = self._once, None
         sink: Sink
@@ -333,7 +333,7 @@ class Session:
             self._sink.flush()
             return
         else:
-            sink = TerminalSink(self.runner.cancelled, before, paged=self.settings.pager)
+            sink = TerminalSink(self.runner.cancelled, before, paged=self.settings.pager, folded=prose)
         style = self._style() if isinstance(sink, TerminalSink) else None
         try:
             yield Destination(cast("IO[bytes]", sink), style)
@@ -368,7 +368,7 @@ class Session:
         """Text of ours, where results go; it is none: what ``.once`` waits for is still to come."""
         once, self._once = self._once, None
         try:
-            with self._opened(lambda: None) as to:
+            with self._opened(lambda: None, prose=True) as to:
                 shown = text if to.style is None else visible_lines(text)
                 to.file.write(f"{shown}\n".encode())
         finally:
