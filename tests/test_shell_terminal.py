@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def test_it_greets_and_leaves(home: Path):
         assert terminal.end() == 0
 
 
-@pytest.mark.parametrize("word", [".quit", ".exit", "\\q"])
+@pytest.mark.parametrize("word", [".quit", ".exit", "\\q", "exit", "quit;"])
 def test_it_can_be_left_by_a_command(home: Path, word: str):
     with shell(home) as terminal:
         terminal.type(word + ENTER)
@@ -55,6 +56,40 @@ def test_a_statement_ends_where_sql_says(home: Path):
         # A dot begins a command at the start of a text alone.
         terminal.run(f"SELECT 1{ENTER}.5 AS x;", "1")
         assert "no command" not in terminal.text()
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_a_forgotten_semicolon_is_told_where_a_command_follows(home: Path, term: str):
+    with shell(home, TERM=term) as terminal:
+        terminal.type("SELECT 1" + ENTER)
+        terminal.wait("...>")
+        terminal.type(".tables" + ENTER)
+        terminal.wait("the statement is not finished: end it with ; or clear it with Ctrl-C")
+        start = terminal.mark()
+        terminal.type(CTRL_C)
+        terminal.wait_prompt(since=start)
+        terminal.run("help", ".tables [PATTERN]")
+        terminal.run("SELECT 4711 AS after;", "4711")
+
+
+def test_ctrl_z_suspends_and_the_session_goes_on(home: Path):
+    words = ["bash", "--norc", "--noprofile", "-i"]
+    environment = {"HOME": str(home), "PS1": "outer> ", "ENGRAMSQL_CONFIG": "", "PAGER": "cat", "HISTFILE": ""}
+    with Terminal(words, environment=environment) as terminal:
+        terminal.wait("outer>")
+        terminal.type(shlex.join(program_words()) + ENTER)
+        terminal.wait_prompt(since=0)
+        terminal.type("SELECT 4711")
+        terminal.wait_typed("SELECT 4711")
+        start = terminal.mark()
+        terminal.type("\x1a")
+        terminal.wait("Stopped", since=start)
+        assert "^Z" not in terminal.text().split("Stopped")[0].split("SELECT")[-1]
+        terminal.type("fg" + ENTER)
+        terminal.wait_typed("SELECT 4711")
+        start = terminal.mark()
+        terminal.type(" + 1 AS more;" + ENTER)
+        terminal.wait("4712", since=start)
 
 
 def test_several_statements_of_one_line_stop_at_the_first_error(home: Path):

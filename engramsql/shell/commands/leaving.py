@@ -23,8 +23,8 @@ _PREFIX = "engram_"
 # Where the column of the list begins that says what a command does.
 _COLUMN = 28
 _CLOSING = (
-    "A statement ends with ; or with \\G, which shows its rows one value per line. Ctrl-C clears what is typed, or ends "
-    "what runs; Ctrl-D ends the session. .help FUNCTION explains an SQL function; "
+    "A statement ends with ; or with \\G, which shows its rows one value per line. Ctrl-C clears what is typed, "
+    "or ends what runs; Ctrl-D ends the session. .help FUNCTION explains an SQL function; "
     "SELECT name, description FROM engram_functions(); lists them."
 )
 
