@@ -156,6 +156,8 @@ def test_help_is_as_wide_as_the_terminal_and_says_everything(
         (".read nowhere.sql", "cannot read 'nowhere.sql': No such file or directory"),
         (".read 'a", ".read: no closing quotation; write .read FILE"),
         (".once", "write .once FILE | |COMMAND"),
+        (".once x.npy", "no mode writes .npy files; .export --sql 'QUERY' --output x.npy writes one"),
+        (".output x.safetensors", "no mode writes .safetensors files"),
         (".once a b", "write .once FILE; put a name with blanks between quotes"),
         (".schema pel", "no table or view 'pel'; did you mean 'ple'?"),
         (".open /nowhere", "'/nowhere' does not exist"),
@@ -268,6 +270,61 @@ def test_once_writes_any_mode_and_into_commands(session: Session, tmp_path: Path
     session.run(piece(".once | exit 3"))
     with pytest.raises(FailedError, match="exit code 3"):
         session.run(piece("SELECT 1 WHERE false"))
+
+
+ENDINGS = {
+    "x.csv": b"x,y\n1,a\n",
+    "x.TSV": b"x\ty\n1\ta\n",
+    "x.json": b'[\n{"x":1,"y":"a"}\n]\n',
+    "x.jsonl": b'{"x":1,"y":"a"}\n',
+    "x.ndjson": b'{"x":1,"y":"a"}\n',
+    "x.md": b"| ",
+    "x.html": b"<",
+    "x.arrow": b"\xff\xff\xff\xff",
+    "x.parquet": b"PAR1",
+    "x.txt": "\u250c".encode(),
+}
+
+
+@pytest.mark.parametrize("word", [".once", ".output"])
+@pytest.mark.parametrize("name", ENDINGS)
+def test_the_ending_of_a_file_names_the_mode(session: Session, tmp_path: Path, word: str, name: str):
+    session.run(piece(".mode box"))
+    session.execute(f"{word} {tmp_path / name}\nSELECT 1 AS x, 'a' AS y;\n.output stdout")
+    assert (tmp_path / name).read_bytes().startswith(ENDINGS[name])
+
+
+def test_a_mode_that_was_set_has_precedence_and_is_told(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "x.csv"
+    session.execute(f".mode json\n.once {path}\nSELECT 1 AS x;")
+    assert path.read_text() == '[\n{"x":1}\n]\n'
+    told = f"'{path}' will be written as json, the mode that was set; .mode csv is what its name says\n"
+    assert capsys.readouterr().err == told
+    session.execute(f".mode csv\n.output {path}\nSELECT 1 AS x;\n.mode json\nSELECT 2 AS x;\n.output\n.output stdout")
+    assert path.read_text() == 'x\n1\n[\n{"x":2}\n]\n'
+    assert capsys.readouterr().err == f"{told}results go to {path}\n"
+    session.execute(f".mode jsonl\n.once {tmp_path / 'y.jsonl'}\nSELECT 1 AS x;\n.output")
+    assert capsys.readouterr().err == "results go to stdout\n"
+
+
+def test_a_binary_file_holds_one_result(session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "x.parquet"
+    session.execute(f".output {path}\nSELECT 1 AS x;")
+    for text in ("SELECT 2 AS x;", "SELECT 2 AS x \\G", ".tables", ".mode csv\nSELECT 2 AS x;"):
+        assert not session.execute(text)
+        assert "can hold one parquet result and nothing else; .output another file" in capsys.readouterr().err
+    session.execute(".maxrows\n.output stdout")
+    assert capsys.readouterr().err.startswith("maxrows 40 (")
+    assert pq.read_table(path).to_pylist() == [{"x": 1}]
+
+
+def test_the_mode_of_a_script_is_no_choice_unless_it_is_given(tmp_path: Path):
+    for words, expected in (((), b"PAR1"), (("--format", "csv"), b"x\n1\n")):
+        done = run("-c", f".once {tmp_path / 'x.parquet'}\nSELECT 1 AS x;", *words)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "x.parquet").read_bytes().startswith(expected)
 
 
 def test_output_collects_until_it_is_taken_back(session: Session, sink: io.BytesIO, tmp_path: Path):

@@ -396,6 +396,16 @@ def test_what_is_larger_than_the_terminal_goes_to_the_pager(home: Path, tmp_path
     assert (tmp_path / "rows.csv").read_text().count("\n") == 1001
 
 
+def test_binary_modes_name_what_shows_results_again(home: Path, tmp_path: Path):
+    with shell(home) as terminal:
+        terminal.run(f".once {tmp_path / 'x.parquet'}")
+        terminal.run("SELECT 1 AS x;")
+        assert (tmp_path / "x.parquet").read_bytes().startswith(b"PAR1")
+        terminal.run("SELECT 4711 AS shown;", "4711")
+        terminal.run(".mode parquet")
+        terminal.run("SELECT 1 AS x;", "parquet is not for terminals", ".mode box shows results here again")
+
+
 def test_prose_is_paged_by_its_height_alone_and_never_cut(home: Path, tmp_path: Path):
     pager = program(tmp_path / "pager", 'echo "PAGED with $LESS"; cat')
     with shell(home, PAGER=str(pager), columns=60, lines=60) as terminal:

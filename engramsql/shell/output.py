@@ -250,9 +250,14 @@ class AppendingSink(Sink):
         except OSError as error:
             raise ArgumentError(f"cannot write '{path}': {error.strerror or error}") from error
         self.path = path
+        #: Whether anything was written.
+        self.used = False
+        #: The mode of a result that nothing can be added to; empty if there is none.
+        self.filled = ""
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         self._check()
+        self.used = True
         self._file.write(data)
         return len(data)
 
