@@ -402,6 +402,50 @@ def test_attach(session: Session, sink: io.BytesIO, tmp_path: Path):
     assert shown(sink) == "n\n252\n"
 
 
+def test_attach_says_what_it_made_and_how_long_it_stays(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    session.run(piece(f".attach {GOLDEN / 'ckpt_deepseek_v41'} more"))
+    assert capsys.readouterr().err.splitlines()[-1].startswith("registered until the session ends")
+    with engramsql.connect(tmp_path / "my db") as database:
+        database.register("first", CHECKPOINT)
+    session.run(piece(f".open '{tmp_path / 'my db'}'"))
+    capsys.readouterr()
+    session.run(piece(f".attach {CHECKPOINT} ple"))
+    kept = tmp_path / "my db"
+    assert capsys.readouterr().err.splitlines() == [
+        "ple: 1,408 rows x 160 bytes",
+        f"registered in '{kept}', where it stays; engramsql drop ple --db '{kept}' forgets it",
+    ]
+    session.database.execute(f"COPY (SELECT 1 AS x) TO '{tmp_path / 'rows.parquet'}'")
+    session.run(piece(f".attach {tmp_path / 'rows.parquet'}"))
+    assert capsys.readouterr().err.startswith("attached as rows until the session ends: rows.")
+
+
+def test_materialised_views_are_named_where_they_are_no_table(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with engramsql.connect(tmp_path / "mydb") as database:
+        database.register("ple", CHECKPOINT)
+        for name in ("chat", "talk"):
+            database.build_view(name, "ple", [[17, 4, 256, 17, 4]])
+    session.run(piece(f".open {tmp_path / 'mydb'}"))
+    assert capsys.readouterr().err == f"{tmp_path / 'mydb'}: ple (1,408 rows), view chat, view talk\n"
+    hint = "'chat' is a materialised view: engram_view_fetch('chat', [0, 1]) reads records of it"
+    for line in (".schema CHAT", "SELECT * FROM chat", "SELECT chat.slot FROM ple", "FROM engram_fetch('chat', [1])"):
+        with pytest.raises(FailedError) as failed:
+            session.run(piece(line))
+        assert hint in failed.value.line
+    with pytest.raises(FailedError, match="did you mean 'ple'"):
+        session.run(piece(".schema pel"))
+    # What it says works.
+    session.run(piece("SELECT slot FROM engram_view_fetch('chat', [0, 1])"))
+    for name in ("c", "d", "e"):
+        session.database.register(name, CHECKPOINT)
+        session.database.create_view(f"few_{name}", "SELECT rowid FROM ple")
+    assert session.greeting().endswith("d (1,408 rows), 1 more table, 5 views; .tables lists all")
+
+
 def test_an_open_reader_blocks_nothing(session: Session, sink: io.BytesIO):
     """Of a result that broke midway nothing is left on the connection."""
     query = "SELECT CASE WHEN range = 50000 THEN error('stop') ELSE range END AS x FROM range(100000)"

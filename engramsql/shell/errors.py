@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from engramsql.quoting import folded, literal
 from engramsql.script import one_line
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from engramsql.shell.statements import Piece
 
-__all__ = ["Place", "describe", "nearest_names", "place_of"]
+__all__ = ["Place", "describe", "nearest_names", "place_of", "record_view_hint"]
 
 _PICTURE = re.compile(r"\n\nLINE (\d+): (.*)\n( *)(\^+)\s*$", re.DOTALL)
 # DuckDB shortens a long line on both sides.
@@ -37,6 +38,7 @@ _TABLES = (
     "SELECT view_name FROM duckdb_views() WHERE NOT internal UNION ALL SELECT table_name FROM duckdb_tables() "
     "WHERE NOT internal"
 )
+_RECORD_VIEWS = "SELECT name FROM engram_views() WHERE kind <> 'sql'"
 _FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE regexp_matches(function_name, '^[a-z_]')"
 _SETTINGS = "SELECT name FROM duckdb_settings()"
 
@@ -118,6 +120,18 @@ def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     return [by_folded[near] for near in difflib.get_close_matches(name.lower(), by_folded, n=3, cutoff=0.6)]
 
 
+def record_view_hint(name: str, connection: duckdb.DuckDBPyConnection) -> str | None:
+    """What to say of a name that is a materialised view, which is no relation; None if it is none.
+
+    Raises:
+        duckdb.Error: If the views cannot be listed.
+    """
+    for (view,) in connection.execute(_RECORD_VIEWS).fetchall():
+        if folded(view) == folded(name):
+            return f"'{view}' is a materialised view: engram_view_fetch({literal(view)}, [0, 1]) reads records of it"
+    return None
+
+
 def _asked(error: duckdb.Error, statement: str, connection: duckdb.DuckDBPyConnection, params: object) -> Place | None:
     """The place as EXPLAIN draws it: a relation is bound without one. EXPLAIN runs nothing."""
     if not isinstance(error, (duckdb.BinderException, duckdb.CatalogException)):
@@ -165,9 +179,13 @@ def _searched(text: str, statement: str) -> Place | None:
 def _with_names(text: str, message: str, connection: duckdb.DuckDBPyConnection) -> str:
     """The message with our nearest names instead of DuckDB's, which look at its own tables too."""
     found = next(filter(None, (pattern.search(text) for pattern in _UNKNOWN)), None)
-    if found is None or found["kind"] == "table":  # the engine's own message names the nearest
+    if found is None:
         return text
     kind, name = found["kind"], found["name"]
+    if kind.lower().endswith("table") and (hint := record_view_hint(name, connection)):
+        return f"{_SUGGESTION.sub('', text).rstrip()} {hint}"
+    if kind == "table":  # the engine's own message names the nearest
+        return text
     if kind == "Referenced column":
         listed = _CANDIDATES.search(message)
         known = re.findall(r'"([^"]+)"', listed[1]) if listed else []

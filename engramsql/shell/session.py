@@ -36,7 +36,7 @@ __all__ = ["Destination", "FailedError", "Session"]
 
 # Of a parameter; `?` and `$1` have numbers.
 _NAME = re.compile(r"[^\W\d]\w*")
-# Tables that are named when a database is opened; .tables lists all.
+# Tables, and views, that are named when a database is opened; .tables lists all.
 _GREETED = 3
 
 
@@ -133,13 +133,21 @@ class Session:
         self._take(database)
 
     def greeting(self) -> str:
-        """The database and its tables, in a line."""
+        """The database, its tables and its views, in a line."""
         label = self.database.label
         tables = self.database.tables()
+        views = [view.name for view in self.database.record_views()]
+        views += [view.name for view in self.database.views()]
         shown = [f"{entry.name} ({entry.rows:,} rows)" for entry in tables[:_GREETED]]
-        if more := len(tables) - len(shown):
-            shown.append(f"{more} more")
-        return f"{label}: {', '.join(shown) or 'no tables'}"
+        more = len(tables) - len(shown)
+        if more:
+            shown.append(f"{more} more table{'' if more == 1 else 's'}")
+        if len(views) > _GREETED:
+            shown.append(f"{len(views)} views")
+        else:
+            shown += [f"view {name}" for name in views]
+        rest = "; .tables lists all" if more or len(views) > _GREETED else ""
+        return f"{label}: {', '.join(shown) or 'no tables'}{rest}"
 
     def close_database(self) -> None:
         """Closes the database."""
