@@ -156,6 +156,17 @@ def test_help_is_as_wide_as_the_terminal_and_says_everything(
         (".read nowhere.sql", "cannot read 'nowhere.sql': No such file or directory"),
         (".read 'a", ".read: no closing quotation; write .read FILE"),
         (".once", "write .once FILE | |COMMAND"),
+        (
+            ".export --sql SELECT head FROM ple --output z.csv",
+            ".export: put the query in quotes: --sql 'SELECT head FROM ple'",
+        ),
+        (
+            ".export --sql SELECT head FROM ple -o z.csv",
+            ".export: put the query in quotes: --sql 'SELECT head FROM ple'",
+        ),
+        (".plot", "write .plot values|norms|residency|plan|latency ..."),
+        (".plot norm ple", ".plot: no picture 'norm'; did you mean norms?"),
+        (".plot ple", ".plot: no picture 'ple'; there are values, norms, residency, plan, latency"),
         (".once x.npy", "no mode writes .npy files; .export --sql 'QUERY' --output x.npy writes one"),
         (".output x.safetensors", "no mode writes .safetensors files"),
         (".once a b", "write .once FILE; put a name with blanks between quotes"),
@@ -444,6 +455,16 @@ def test_materialised_views_are_named_where_they_are_no_table(
         session.database.register(name, CHECKPOINT)
         session.database.create_view(f"few_{name}", "SELECT rowid FROM ple")
     assert session.greeting().endswith("d (1,408 rows), 1 more table, 5 views; .tables lists all")
+
+
+def test_stats_have_times_that_can_be_read(session: Session, sink: io.BytesIO):
+    session.run(piece("SELECT sum(octet_length(row)) FROM ple"))
+    shown(sink)
+    session.run(piece(".stats"))
+    (row,) = csv.DictReader(io.StringIO(shown(sink)))
+    assert (row["table_name"], row["rows"], row["bytes_read"]) == ("ple", "1408", "225280")
+    for name, digits in (("seconds", 3), ("p50_us", 1), ("p99_us", 1)):
+        assert len(row[name].partition(".")[2]) <= digits
 
 
 def test_an_open_reader_blocks_nothing(session: Session, sink: io.BytesIO):

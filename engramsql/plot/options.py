@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from typing import TYPE_CHECKING, NoReturn
 
 from engramsql.errors import ArgumentError
@@ -50,6 +51,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     Raises:
         ArgumentError: If they are no picture, with what is wrong.
     """
+    if words and not words[0].startswith("-") and words[0] not in KINDS:
+        near = difflib.get_close_matches(words[0].lower(), KINDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KINDS)}"
+        raise ArgumentError(f".plot: no picture '{words[0]}'; {hint}")
     parser = _ShellParser(prog=".plot", add_help=False, allow_abbrev=False)
     _add_kinds(parser, lambda kind: None, lambda kind: None)
     return parser.parse_args(list(words))

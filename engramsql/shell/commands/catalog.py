@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -133,9 +134,14 @@ def _attach(session: Session, words: list[str]) -> None:
     made = [name for (name,) in session.rows(_ATTACHED) if (name,) not in before]
     for name in made:
         found = session.rows(_RELATIONS.format(database=literal(name)))
-        shown = [f"{identifier(name)}.{identifier(relation)}" for (relation,) in found[:_NAMED]]
+        shown = [f"{_written(name)}.{_written(relation)}" for (relation,) in found[:_NAMED]]
         more = [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
         session.say(f"attached as {name} until the session ends: {', '.join([*shown, *more]) or 'nothing is in it'}")
+
+
+def _written(name: str) -> str:
+    """A name as one writes it in SQL, in quotes where it must be."""
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else identifier(name)
 
 
 def _registered(session: Session, name: str) -> str:

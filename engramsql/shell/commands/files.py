@@ -100,7 +100,7 @@ def _read(session: Session, words: list[str]) -> None:
 
 @command(
     ".export",
-    "TABLE FILE ... | --sql QUERY --output FILE",
+    "TABLE FILE ... | --sql 'QUERY' --output FILE",
     summary="write a table, a query or the e_t of a corpus to files",
     argument="table",
     fewest=1,
