@@ -86,6 +86,6 @@ def test_a_query_keeps_to_the_threads_that_duckdb_has(store: Path, tmp_path: Pat
 database.sql("SET threads = 1")
 lists = "(SELECT list(range * 7 % 200000) AS ids FROM range(100000)) AS s"
 query = f"SELECT count(f.row) FROM {lists}, engram_fetch('rows', s.ids) AS f"
-print(database.sql(query).fetchone()[0], table.fetch(np.arange(table.rows)).shape[0], workers())
+print(database.sql(query).fetchall()[0][0], table.fetch(np.arange(table.rows)).shape[0], workers())
 """
     assert answers(store, tmp_path / "db", code) == ["100000", "200000", "0"]

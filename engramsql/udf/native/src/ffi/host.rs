@@ -151,6 +151,6 @@ mod tests {
         assert_eq!(spoken(what), "Out of Memory Error: failed to allocate \"x\"\n\nsee");
         assert_eq!(spoken("std::bad_alloc"), "std::bad_alloc");
         assert_eq!(spoken("[1]"), "[1]");
-        assert_eq!(spoken(&what[..what.len() - 9]), "Out of Memory Error: failed to allocate \"x\"\n");
+        assert_eq!(spoken(&what[..what.len() - 7]), "Out of Memory Error: failed to allocate \"x\"\n");
     }
 }
