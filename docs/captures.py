@@ -67,12 +67,11 @@ CAPTURES = {
     ),
     "shell.output": Capture(
         (
+            ".once heads.parquet",
+            "SELECT rowid, head FROM ple;",
             ".mode csv",
             ".once | head -3",
             "SELECT head, count(*) AS rows FROM ple GROUP BY head ORDER BY head;",
-            ".mode parquet",
-            ".once heads.parquet",
-            "SELECT rowid, head FROM ple;",
         )
     ),
     "shell.timer": Capture(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from engramsql.quoting import folded, literal
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import duckdb
 
-__all__ = ["UNKNOWN", "nearest_choice", "nearest_names", "with_nearest", "with_nearest_table"]
+__all__ = ["UNKNOWN", "nearest_choice", "nearest_names", "record_view_hint", "with_nearest", "with_nearest_table"]
 
 #: Messages about a name that is not known.
 UNKNOWN = (
@@ -34,6 +36,7 @@ _TABLES = (
     "SELECT view_name FROM duckdb_views() WHERE NOT internal UNION ALL SELECT table_name FROM duckdb_tables() "
     "WHERE NOT internal"
 )
+_RECORD_VIEWS = "SELECT name FROM engram_views() WHERE kind <> 'sql'"
 _FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE regexp_matches(function_name, '^[a-z_]')"
 _SETTINGS = "SELECT name FROM duckdb_settings()"
 
@@ -63,6 +66,18 @@ def nearest_choice(message: str) -> str:
     return f"{message}; did you mean '{near[0]}'?" if near else message
 
 
+def record_view_hint(name: str, connection: duckdb.DuckDBPyConnection) -> str | None:
+    """What to say of a name that is a materialised view, which is no relation; None if it is none.
+
+    Raises:
+        duckdb.Error: If the views cannot be listed.
+    """
+    for (view,) in connection.execute(_RECORD_VIEWS).fetchall():
+        if folded(view) == folded(name):
+            return f"'{view}' is a materialised view: engram_view_fetch({literal(view)}, [0, 1]) reads records of it"
+    return None
+
+
 def with_nearest(text: str, message: str, connection: duckdb.DuckDBPyConnection) -> str:
     """A message with our nearest names instead of DuckDB's, which look at its own tables too.
 
@@ -75,9 +90,13 @@ def with_nearest(text: str, message: str, connection: duckdb.DuckDBPyConnection)
         duckdb.Error: If it cannot answer.
     """
     found = next(filter(None, (pattern.search(text) for pattern in UNKNOWN)), None)
-    if found is None or found["kind"] == "table":  # the engine's own message names the nearest
+    if found is None:
         return text
     kind, name = found["kind"], found["name"]
+    if kind.lower().endswith("table") and (hint := record_view_hint(name, connection)):
+        return f"{_SUGGESTION.sub('', text).rstrip()} {hint}"
+    if kind == "table":  # the engine's own message names the nearest
+        return text
     if kind == "Referenced column":
         listed = _CANDIDATES.search(message)
         known = re.findall(r'"([^"]+)"', listed[1]) if listed else []

@@ -198,6 +198,7 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
         read_only=options.read_only,
         ram_budget=options.ram_budget,
         threads=options.threads,
+        chosen=options.format is not None,
     )
     return GOOD
 

@@ -42,14 +42,21 @@ def run_script(
     read_only: bool = False,
     ram_budget: str | None = None,
     threads: int | None = None,
+    chosen: bool = False,
 ) -> None:
-    """Runs statements and dot commands on the database at ``path`` and writes their results to stdout."""
+    """Runs statements and dot commands on the database at ``path`` and writes their results to stdout.
+
+    With ``chosen`` the user asked for the format: then the ending of a file does not change it.
+    """
     from engramsql.shell.session import Session
 
     if path is not None:
         require(path)
     session = Session(
-        connect(path, read_only=read_only, ram_budget=ram_budget, threads=threads), sink=output(), mode=format
+        connect(path, read_only=read_only, ram_budget=ram_budget, threads=threads),
+        sink=output(),
+        mode=format,
+        chosen=chosen,
     )
     try:
         interruptible(session.connection, lambda: script.run(session, text))

@@ -130,6 +130,13 @@ def test_a_table_that_is_not_there_has_the_nearest_names(ple: Any) -> None:
         ple.sql("FROM dosc")
 
 
+def test_a_materialised_view_is_no_relation(ple: Any) -> None:
+    ple.build_view("chat", "ple", [[17, 4, 256]])
+    for run in (ple.sql, ple.execute):
+        with pytest.raises(duckdb.CatalogException, match="'chat' is a materialised view: engram_view_fetch"):
+            run("FROM chat")
+
+
 def test_a_result_that_is_not_read_to_its_end_outlives_a_wrong_name(ple: Any) -> None:
     result = ple.execute("SELECT rowid FROM ple ORDER BY rowid")
     assert result.fetchone() == (0,)

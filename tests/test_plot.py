@@ -328,7 +328,7 @@ def test_words_that_are_no_picture_are_refused_and_end_nothing(db: Any, tmp_path
     for words, fragments in [
         ([], ("plot",)),
         (["pie", "ple"], ("pie",)),
-        (["norm", "ple"], ("did you mean 'norms'?",)),
+        (["norm", "ple"], ("did you mean norms?",)),
         (["values"], ("TABLE",)),
         (["values", "none"], ("none",)),
         (["values", "ple", "--rows", "0"], ("0",)),

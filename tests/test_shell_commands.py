@@ -112,9 +112,35 @@ def test_help_of_every_command(session: Session, sink: io.BytesIO, name: str):
 
 def test_help_lists_all_and_knows_functions(session: Session, sink: io.BytesIO):
     session.run(piece(".help"))
-    assert [line.split()[0] for line in shown(sink).splitlines()] == NAMES
+    listed, closing = shown(sink).split("\n\n")
+    assert [line.split()[0] for line in listed.splitlines() if line.startswith(".")] == NAMES
+    for word in (";", "\\G", "Ctrl-C", ".help FUNCTION", "engram_functions()"):
+        assert word in " ".join(closing.split())
     session.run(piece(".help engram_row"))
     assert "engram_row(table, rowid)" in shown(sink)
+    session.run(piece(".help DRIFT"))
+    assert shown(sink).startswith("engram_drift(")
+    # A command has precedence over a function that has its name but for the prefix.
+    session.run(piece(".help plan"))
+    assert shown(sink).startswith(".plan ")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_help_is_as_wide_as_the_terminal_and_says_everything(
+    session: Session, sink: io.BytesIO, columns: int, monkeypatch: pytest.MonkeyPatch
+):
+    from engramsql.shell.commands import leaving
+
+    monkeypatch.setattr(leaving, "terminal_size", lambda: os.terminal_size((columns, 24)))
+    session.run(piece(".help"))
+    text = shown(sink)
+    assert max(map(len, text.splitlines())) <= min(columns, 100)
+    words = text.split()
+    for command in registry.all():
+        assert set(f"{command.synopsis} {command.summary}".split()) <= set(words)
+    session.run(piece(".help engram_drift"))
+    lines = [line for line in shown(sink).splitlines() if not line.startswith("    SELECT") and "FROM" not in line]
+    assert max(map(len, lines)) <= min(columns, 100)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +156,19 @@ def test_help_lists_all_and_knows_functions(session: Session, sink: io.BytesIO):
         (".read nowhere.sql", "cannot read 'nowhere.sql': No such file or directory"),
         (".read 'a", ".read: no closing quotation; write .read FILE"),
         (".once", "write .once FILE | |COMMAND"),
+        (
+            ".export --sql SELECT head FROM ple --output z.csv",
+            ".export: put the query in quotes: --sql 'SELECT head FROM ple'",
+        ),
+        (
+            ".export --sql SELECT head FROM ple -o z.csv",
+            ".export: put the query in quotes: --sql 'SELECT head FROM ple'",
+        ),
+        (".plot", "write .plot values|norms|residency|plan|latency ..."),
+        (".plot norm ple", ".plot: no picture 'norm'; did you mean norms?"),
+        (".plot ple", ".plot: no picture 'ple'; there are values, norms, residency, plan, latency"),
+        (".once x.npy", "no mode writes .npy files; .export --sql 'QUERY' --output x.npy writes one"),
+        (".output x.safetensors", "no mode writes .safetensors files"),
         (".once a b", "write .once FILE; put a name with blanks between quotes"),
         (".schema pel", "no table or view 'pel'; did you mean 'ple'?"),
         (".open /nowhere", "'/nowhere' does not exist"),
@@ -139,7 +178,11 @@ def test_help_lists_all_and_knows_functions(session: Session, sink: io.BytesIO):
         (".edit", ".edit needs a terminal"),
         (".plan ple 99999", "row id 99999 is out of range"),
         (".plan SELECT nowhere", "nowhere"),
-        (".help nothing", "no command .nothing"),
+        (".help nothing", "no command or function 'nothing'; SELECT name, description FROM engram_functions()"),
+        (".help drfit", "no command or function 'drfit'; did you mean engram_drift?"),
+        (".help engram_fetsch", "did you mean engram_fetch?"),
+        (".help tabels", "did you mean .tables?"),
+        (".help .tabels", "no command .tabels; did you mean .tables?"),
     ],
 )
 def test_what_is_wrong_is_one_line(session: Session, line: str, message: str):
@@ -240,6 +283,61 @@ def test_once_writes_any_mode_and_into_commands(session: Session, tmp_path: Path
         session.run(piece("SELECT 1 WHERE false"))
 
 
+ENDINGS = {
+    "x.csv": b"x,y\n1,a\n",
+    "x.TSV": b"x\ty\n1\ta\n",
+    "x.json": b'[\n{"x":1,"y":"a"}\n]\n',
+    "x.jsonl": b'{"x":1,"y":"a"}\n',
+    "x.ndjson": b'{"x":1,"y":"a"}\n',
+    "x.md": b"| ",
+    "x.html": b"<",
+    "x.arrow": b"\xff\xff\xff\xff",
+    "x.parquet": b"PAR1",
+    "x.txt": "\u250c".encode(),
+}
+
+
+@pytest.mark.parametrize("word", [".once", ".output"])
+@pytest.mark.parametrize("name", ENDINGS)
+def test_the_ending_of_a_file_names_the_mode(session: Session, tmp_path: Path, word: str, name: str):
+    session.run(piece(".mode box"))
+    session.execute(f"{word} {tmp_path / name}\nSELECT 1 AS x, 'a' AS y;\n.output stdout")
+    assert (tmp_path / name).read_bytes().startswith(ENDINGS[name])
+
+
+def test_a_mode_that_was_set_has_precedence_and_is_told(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "x.csv"
+    session.execute(f".mode json\n.once {path}\nSELECT 1 AS x;")
+    assert path.read_text() == '[\n{"x":1}\n]\n'
+    told = f"'{path}' will be written as json, the mode that was set; .mode csv is what its name says\n"
+    assert capsys.readouterr().err == told
+    session.execute(f".mode csv\n.output {path}\nSELECT 1 AS x;\n.mode json\nSELECT 2 AS x;\n.output\n.output stdout")
+    assert path.read_text() == 'x\n1\n[\n{"x":2}\n]\n'
+    assert capsys.readouterr().err == f"{told}results go to {path}\n"
+    session.execute(f".mode jsonl\n.once {tmp_path / 'y.jsonl'}\nSELECT 1 AS x;\n.output")
+    assert capsys.readouterr().err == "results go to stdout\n"
+
+
+def test_a_binary_file_holds_one_result(session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "x.parquet"
+    session.execute(f".output {path}\nSELECT 1 AS x;")
+    for text in ("SELECT 2 AS x;", "SELECT 2 AS x \\G", ".tables", ".mode csv\nSELECT 2 AS x;"):
+        assert not session.execute(text)
+        assert "can hold one parquet result and nothing else; .output another file" in capsys.readouterr().err
+    session.execute(".maxrows\n.output stdout")
+    assert capsys.readouterr().err.startswith("maxrows 40 (")
+    assert pq.read_table(path).to_pylist() == [{"x": 1}]
+
+
+def test_the_mode_of_a_script_is_no_choice_unless_it_is_given(tmp_path: Path):
+    for words, expected in (((), b"PAR1"), (("--format", "csv"), b"x\n1\n")):
+        done = run("-c", f".once {tmp_path / 'x.parquet'}\nSELECT 1 AS x;", *words)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "x.parquet").read_bytes().startswith(expected)
+
+
 def test_output_collects_until_it_is_taken_back(session: Session, sink: io.BytesIO, tmp_path: Path):
     path = tmp_path / "all.txt"
     session.execute(f".output {path}\nSELECT 1 AS a; SELECT 2 AS b;\n.mode json\nSELECT 3 AS c;\n.output stdout\n")
@@ -313,6 +411,60 @@ def test_attach(session: Session, sink: io.BytesIO, tmp_path: Path):
     session.run(piece(f".attach {GOLDEN / 'ckpt_deepseek_v41'} more"))
     session.run(piece("SELECT count(*) AS n FROM more_l3"))
     assert shown(sink) == "n\n252\n"
+
+
+def test_attach_says_what_it_made_and_how_long_it_stays(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    session.run(piece(f".attach {GOLDEN / 'ckpt_deepseek_v41'} more"))
+    assert capsys.readouterr().err.splitlines()[-1].startswith("registered until the session ends")
+    with engramsql.connect(tmp_path / "my db") as database:
+        database.register("first", CHECKPOINT)
+    session.run(piece(f".open '{tmp_path / 'my db'}'"))
+    capsys.readouterr()
+    session.run(piece(f".attach {CHECKPOINT} ple"))
+    kept = tmp_path / "my db"
+    assert capsys.readouterr().err.splitlines() == [
+        "ple: 1,408 rows x 160 bytes",
+        f"registered in '{kept}', where it stays; engramsql drop ple --db '{kept}' forgets it",
+    ]
+    session.database.execute(f"COPY (SELECT 1 AS x) TO '{tmp_path / 'rows.parquet'}'")
+    session.run(piece(f".attach {tmp_path / 'rows.parquet'}"))
+    assert capsys.readouterr().err.startswith("attached as rows until the session ends: rows.")
+
+
+def test_materialised_views_are_named_where_they_are_no_table(
+    session: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with engramsql.connect(tmp_path / "mydb") as database:
+        database.register("ple", CHECKPOINT)
+        for name in ("chat", "talk"):
+            database.build_view(name, "ple", [[17, 4, 256, 17, 4]])
+    session.run(piece(f".open {tmp_path / 'mydb'}"))
+    assert capsys.readouterr().err == f"{tmp_path / 'mydb'}: ple (1,408 rows), view chat, view talk\n"
+    hint = "'chat' is a materialised view: engram_view_fetch('chat', [0, 1]) reads records of it"
+    for line in (".schema CHAT", "SELECT * FROM chat", "SELECT chat.slot FROM ple", "FROM engram_fetch('chat', [1])"):
+        with pytest.raises(FailedError) as failed:
+            session.run(piece(line))
+        assert hint in failed.value.line
+    with pytest.raises(FailedError, match="did you mean 'ple'"):
+        session.run(piece(".schema pel"))
+    # What it says works.
+    session.run(piece("SELECT slot FROM engram_view_fetch('chat', [0, 1])"))
+    for name in ("c", "d", "e"):
+        session.database.register(name, CHECKPOINT)
+        session.database.create_view(f"few_{name}", "SELECT rowid FROM ple")
+    assert session.greeting().endswith("d (1,408 rows), 1 more table, 5 views; .tables lists all")
+
+
+def test_stats_have_times_that_can_be_read(session: Session, sink: io.BytesIO):
+    session.run(piece("SELECT sum(octet_length(row)) FROM ple"))
+    shown(sink)
+    session.run(piece(".stats"))
+    (row,) = csv.DictReader(io.StringIO(shown(sink)))
+    assert (row["table_name"], row["rows"], row["bytes_read"]) == ("ple", "1408", "225280")
+    for name, digits in (("seconds", 3), ("p50_us", 1), ("p99_us", 1)):
+        assert len(row[name].partition(".")[2]) <= digits
 
 
 def test_an_open_reader_blocks_nothing(session: Session, sink: io.BytesIO):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engramsql.script import split
-from engramsql.shell.statements import Kind, finished, parse
+from engramsql.shell.statements import Kind, finished, is_forgotten, meant, parse
 
 BACKSLASH_G = "\\G"
 
@@ -63,6 +63,28 @@ def test_what_is_finished(text: str):
 )
 def test_what_is_not_finished(text: str):
     assert not finished(text)
+
+
+@pytest.mark.parametrize("line", [".tables", " .tables p*", ".tables;", "help", "exit;", "QUIT", "?"])
+def test_a_command_inside_a_statement_says_that_its_end_was_forgotten(line: str):
+    assert is_forgotten(f"SELECT 1\n{line}", {".tables"})
+    assert is_forgotten(f"SELECT 1;\nSELECT 'x'\nFROM t\n{line}\n", {".tables"})
+    # Where it is a command, or a line of a text, nothing was forgotten.
+    for before in ("", "SELECT 1;\n", "SELECT 'a\n", "SELECT $$a\n", 'SELECT "a\n', "SELECT /* a\n"):
+        assert not is_forgotten(before + line, {".tables"})
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1\n.5", "SELECT 1\n.tables\nFROM t", "SELECT\nhelp AS x", "SELECT 1\n.tabels"]
+)
+def test_what_is_sql_is_no_forgotten_end(text: str):
+    assert not is_forgotten(text, {".tables"})
+
+
+def test_words_that_mean_a_command_do_so_alone():
+    assert [meant(word) for word in ("help", " Exit ;", "quit\n", "?")] == [".help", ".quit", ".quit", ".help"]
+    for text in ("SELECT help", "help me", "exits", "", ";"):
+        assert meant(text) == text
 
 
 def test_pieces_know_their_line_and_how_they_are_shown():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def test_it_greets_and_leaves(home: Path):
         assert terminal.end() == 0
 
 
-@pytest.mark.parametrize("word", [".quit", ".exit", "\\q"])
+@pytest.mark.parametrize("word", [".quit", ".exit", "\\q", "exit", "quit;"])
 def test_it_can_be_left_by_a_command(home: Path, word: str):
     with shell(home) as terminal:
         terminal.type(word + ENTER)
@@ -55,6 +56,40 @@ def test_a_statement_ends_where_sql_says(home: Path):
         # A dot begins a command at the start of a text alone.
         terminal.run(f"SELECT 1{ENTER}.5 AS x;", "1")
         assert "no command" not in terminal.text()
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_a_forgotten_semicolon_is_told_where_a_command_follows(home: Path, term: str):
+    with shell(home, TERM=term) as terminal:
+        terminal.type("SELECT 1" + ENTER)
+        terminal.wait("...>")
+        terminal.type(".tables" + ENTER)
+        terminal.wait("the statement is not finished: end it with ; or clear it with Ctrl-C")
+        start = terminal.mark()
+        terminal.type(CTRL_C)
+        terminal.wait_prompt(since=start)
+        terminal.run("help", ".tables [PATTERN]")
+        terminal.run("SELECT 4711 AS after;", "4711")
+
+
+def test_ctrl_z_suspends_and_the_session_goes_on(home: Path):
+    words = ["bash", "--norc", "--noprofile", "-i"]
+    environment = {"HOME": str(home), "PS1": "outer> ", "ENGRAMSQL_CONFIG": "", "PAGER": "cat", "HISTFILE": ""}
+    with Terminal(words, environment=environment) as terminal:
+        terminal.wait("outer>")
+        terminal.type(shlex.join(program_words()) + ENTER)
+        terminal.wait_prompt(since=0)
+        terminal.type("SELECT 4711")
+        terminal.wait_typed("SELECT 4711")
+        start = terminal.mark()
+        terminal.type("\x1a")
+        terminal.wait("Stopped", since=start)
+        assert "^Z" not in terminal.text().split("Stopped")[0].split("SELECT")[-1]
+        terminal.type("fg" + ENTER)
+        terminal.wait_typed("SELECT 4711")
+        start = terminal.mark()
+        terminal.type(" + 1 AS more;" + ENTER)
+        terminal.wait("4712", since=start)
 
 
 def test_several_statements_of_one_line_stop_at_the_first_error(home: Path):
@@ -359,6 +394,29 @@ def test_what_is_larger_than_the_terminal_goes_to_the_pager(home: Path, tmp_path
         terminal.run("FROM range(1000);", "1001")
         assert "PAGED" not in terminal.plain(start)
     assert (tmp_path / "rows.csv").read_text().count("\n") == 1001
+
+
+def test_binary_modes_name_what_shows_results_again(home: Path, tmp_path: Path):
+    with shell(home) as terminal:
+        terminal.run(f".once {tmp_path / 'x.parquet'}")
+        terminal.run("SELECT 1 AS x;")
+        assert (tmp_path / "x.parquet").read_bytes().startswith(b"PAR1")
+        terminal.run("SELECT 4711 AS shown;", "4711")
+        terminal.run(".mode parquet")
+        terminal.run("SELECT 1 AS x;", "parquet is not for terminals", ".mode box shows results here again")
+
+
+def test_prose_is_paged_by_its_height_alone_and_never_cut(home: Path, tmp_path: Path):
+    pager = program(tmp_path / "pager", 'echo "PAGED with $LESS"; cat')
+    with shell(home, PAGER=str(pager), columns=60, lines=60) as terminal:
+        start = terminal.mark()
+        terminal.run(f".param long '{'x' * 70}'")
+        terminal.run(".param", "$long")
+        terminal.run(".help engram_drift", "engram_drift(")
+        assert "PAGED" not in terminal.plain(start)
+    with shell(home, PAGER=str(pager), columns=60, lines=20) as terminal:
+        terminal.run(".help", "PAGED with RX")
+        assert "and what was read of the tables" in " ".join(terminal.text().split())
 
 
 def test_a_pager_that_stops_reading_is_no_error(home: Path):

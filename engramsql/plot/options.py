@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, NoReturn
 
-from engramsql._nearest import nearest_choice
+from engramsql._nearest import nearest_names
 from engramsql.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class _ShellParser(argparse.ArgumentParser):
     """A parser for a line of the shell, where an error ends the line and not the program."""
 
     def error(self, message: str) -> NoReturn:
-        raise ArgumentError(f".plot: {nearest_choice(message)}; as in: .plot values TABLE")
+        raise ArgumentError(f".plot: {message}; as in: .plot values TABLE")
 
 
 def build(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +56,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     Raises:
         ArgumentError: If they are no picture, with what is wrong.
     """
+    if words and not words[0].startswith("-") and words[0] not in KINDS:
+        near = nearest_names(words[0], KINDS)[:1]
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KINDS)}"
+        raise ArgumentError(f".plot: no picture '{words[0]}'; {hint}")
     parser = _ShellParser(prog=".plot", add_help=False, allow_abbrev=False)
     _add_kinds(parser, lambda kind: None, lambda kind: None)
     return parser.parse_args(list(words))

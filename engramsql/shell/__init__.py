@@ -54,6 +54,7 @@ def run(
                 session.say(f"engramsql: warning: {problem}")
         if mode is not None:
             session.settings.set("mode", mode)
+            session.mode_chosen = True
         keep = session.settings.history
         history = HistoryFile(config.history_path(), keep) if keep else None
         # One line: a path can be long.

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import get_app
 
+from engramsql.shell.commands import registry
 from engramsql.shell.completion import Completion
+from engramsql.shell.statements import FORGOTTEN, is_forgotten
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -37,6 +39,8 @@ class Hints:
     def toolbar(self) -> StyleAndTextTuples:
         """The signature around the argument at the cursor, and what the function is for."""
         buffer = get_app().current_buffer
+        if is_forgotten(buffer.text, registry.names()):
+            return [("", FORGOTTEN)]
         found = self.completion.hint_parts(buffer.text, buffer.cursor_position)
         if found is None:
             return []

@@ -110,16 +110,20 @@ class TerminalSink(Sink):
     What is written is held back until it is known to be larger, or complete: for a pager that is the first screen.
     """
 
-    def __init__(self, cancelled: threading.Event, before: Callable[[], None], *, paged: bool) -> None:
+    def __init__(
+        self, cancelled: threading.Event, before: Callable[[], None], *, paged: bool, folded: bool = False
+    ) -> None:
         """Nothing is written yet.
 
         Args:
             cancelled: Ends every write.
             before: Called once, before the first byte goes out.
             paged: Whether there may be a pager.
+            folded: Whether long lines are prose: folded and never cut, they alone need no pager.
         """
         super().__init__(cancelled)
         self._before = before
+        self._folded = folded
         self._pager_command = pager_command() if paged else None
         self._size = terminal_size()
         self._held: list[bytes] = []
@@ -133,11 +137,12 @@ class TerminalSink(Sink):
             self._write_all(self._descriptor, data)
             return len(data)
         self._held.append(bytes(data))
-        self._lines += data.count(b"\n")
+        columns = self._size.columns
+        self._lines += _folded_lines(data, columns) if self._folded else data.count(b"\n")
         if self._pager_command is None:
             self._open_terminal()
         # The prompt that follows needs a line too.
-        elif self._lines >= self._size.lines or _widest(data) > self._size.columns:
+        elif self._lines >= self._size.lines or (not self._folded and _widest(data) > columns):
             self._open_pager(self._pager_command)
         return len(data)
 
@@ -160,8 +165,8 @@ class TerminalSink(Sink):
         self._open(descriptor)
 
     def _open_pager(self, command: str) -> None:
-        # Long lines are cut, not folded; the result stays on the screen; colours are colours.
-        environment = {"LESS": "SRX", **os.environ}
+        # Long lines of a result are cut, those of prose are not; it stays on the screen; colours are colours.
+        environment = {"LESS": "RX" if self._folded else "SRX", **os.environ}
         self._pager = subprocess.Popen(command, shell=True, stdin=subprocess.PIPE, env=environment)
         assert self._pager.stdin is not None
         os.set_blocking(self._pager.stdin.fileno(), False)
@@ -245,9 +250,14 @@ class AppendingSink(Sink):
         except OSError as error:
             raise ArgumentError(f"cannot write '{path}': {error.strerror or error}") from error
         self.path = path
+        #: Whether anything was written.
+        self.used = False
+        #: The mode of a result that nothing can be added to; empty if there is none.
+        self.filled = ""
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         self._check()
+        self.used = True
         self._file.write(data)
         return len(data)
 
@@ -302,9 +312,19 @@ class CommandSink(Sink):
         self.finish()
 
 
-def _widest(data: bytes) -> int:
-    """Columns of the widest line."""
+def _widths(data: bytes) -> list[int]:
+    """Columns of each line."""
     from prompt_toolkit.utils import get_cwidth
 
     text = _ESCAPE.sub("", data.decode(errors="replace"))
-    return max(map(get_cwidth, text.split("\n")))
+    return [get_cwidth(line) for line in text.split("\n")]
+
+
+def _widest(data: bytes) -> int:
+    """Columns of the widest line."""
+    return max(_widths(data))
+
+
+def _folded_lines(data: bytes, columns: int) -> int:
+    """Lines of the terminal that the text takes, whose last line is finished."""
+    return sum(max(1, -(-width // columns)) for width in _widths(data.removesuffix(b"\n")))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from engramsql.shell.commands import registry
 from engramsql.shell.output import is_dumb
 from engramsql.shell.plain import read_line
-from engramsql.shell.statements import finished
+from engramsql.shell.statements import FORGOTTEN, finished, is_forgotten, meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,7 +36,11 @@ def interact(session: Session, history: HistoryFile | None) -> None:
         except EOFError:
             return
         if text.strip():
-            session.execute(text)
+            session.execute(meant(text))
+
+
+def _is_finished(text: str) -> bool:
+    return finished(meant(text))
 
 
 def _plain(session: Session) -> Callable[[], str]:
@@ -49,8 +54,10 @@ def _plain(session: Session) -> Callable[[], str]:
             print(session.draft)
         session.draft = ""
         try:
-            while not lines or not finished("\n".join(lines)):
+            while not lines or not _is_finished("\n".join(lines)):
                 lines.append(read_line(_CONTINUATION if lines else _PROMPT))
+                if is_forgotten("\n".join(lines), registry.names()):
+                    print(FORGOTTEN)
         except KeyboardInterrupt:
             print()
             raise
@@ -85,9 +92,10 @@ def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
         lexer=highlight.LEXER,
         style=highlight.style(not os.environ.get("NO_COLOR")),
         include_default_pygments_style=False,
-        key_bindings=keys.bindings(finished),
+        key_bindings=keys.bindings(_is_finished),
         bottom_toolbar=hints.toolbar,
         enable_open_in_editor=True,
+        enable_suspend=True,
         tempfile_suffix=".sql",
         search_ignore_case=True,
     )

@@ -19,6 +19,7 @@ from engramsql.export.style import Style, style_of
 from engramsql.export.visible import visible_lines
 from engramsql.shell import errors, statements
 from engramsql.shell.commands import registry
+from engramsql.shell.endings import mode_of
 from engramsql.shell.output import AppendingSink, CommandSink, FileSink, Sink, TerminalSink, is_dumb, terminal_size
 from engramsql.shell.progress import QueryProgress
 from engramsql.shell.reads import Reads
@@ -35,7 +36,7 @@ __all__ = ["Destination", "FailedError", "Session"]
 
 # Of a parameter; `?` and `$1` have numbers.
 _NAME = re.compile(r"[^\W\d]\w*")
-# Tables that are named when a database is opened; .tables lists all.
+# Tables, and views, that are named when a database is opened; .tables lists all.
 _GREETED = 3
 
 
@@ -62,17 +63,22 @@ class Session:
     Without a person it runs a script: then nothing is paged, and no line says how far a statement is.
     """
 
-    def __init__(self, opened: Database, *, sink: IO[bytes] | None = None, mode: str | None = None) -> None:
+    def __init__(
+        self, opened: Database, *, sink: IO[bytes] | None = None, mode: str | None = None, chosen: bool = False
+    ) -> None:
         """Takes the database, which :meth:`close` closes.
 
         Args:
             opened: The database.
             sink: Where the results of a script go; if left out, they are shown on the terminal to a person.
             mode: Output mode.
+            chosen: Whether the user asked for that mode; else the ending of a file has precedence.
         """
         self.settings = Settings()
         if mode is not None:
             self.settings.set("mode", mode)
+        #: Whether the mode was chosen by the user, and is no default.
+        self.mode_chosen = chosen
         #: Whether a person sits before it.
         self.terminal = sink is None
         self.interrupts = Interrupts()
@@ -95,6 +101,7 @@ class Session:
         self.entries: Callable[[], list[str]] = list
         self._sink = sink
         self._once: Callable[[Callable[[], None]], Sink] | None = None
+        self._once_path: str | None = None
         self._output: AppendingSink | None = None
         #: Whether a statement made something that may be lost at the end.
         self.made = False
@@ -126,13 +133,21 @@ class Session:
         self._take(database)
 
     def greeting(self) -> str:
-        """The database and its tables, in a line."""
+        """The database, its tables and its views, in a line."""
         label = self.database.label
         tables = self.database.tables()
+        views = [view.name for view in self.database.record_views()]
+        views += [view.name for view in self.database.views()]
         shown = [f"{entry.name} ({entry.rows:,} rows)" for entry in tables[:_GREETED]]
-        if more := len(tables) - len(shown):
-            shown.append(f"{more} more")
-        return f"{label}: {', '.join(shown) or 'no tables'}"
+        more = len(tables) - len(shown)
+        if more:
+            shown.append(f"{more} more table{'' if more == 1 else 's'}")
+        if len(views) > _GREETED:
+            shown.append(f"{len(views)} views")
+        else:
+            shown += [f"view {name}" for name in views]
+        rest = "; .tables lists all" if more or len(views) > _GREETED else ""
+        return f"{label}: {', '.join(shown) or 'no tables'}{rest}"
 
     def close_database(self) -> None:
         """Closes the database."""
@@ -217,9 +232,8 @@ class Session:
     def query(self, sql: str) -> None:
         """Shows the result of a query of ours: in a box where the mode is none for it."""
         piece = statements.Piece(statements.Kind.SQL, sql, 0)
-        mode = self.settings.mode
-        on_screen = self.terminal and self._once is None and self._output is None
-        if mode == "hex" or (on_screen and mode in BINARY):
+        mode = self._result_mode()
+        if mode == "hex" or (self._on_screen and mode in BINARY):
             mode = "box"
         self._shown(lambda: self.database.sql(sql), piece, mode)
 
@@ -249,7 +263,7 @@ class Session:
         self, relation_of: Callable[[], duckdb.DuckDBPyRelation | None], piece: Piece, mode: str | None = None
     ) -> Counted | None:
         """Runs a statement and shows what it returns; None if that is nothing."""
-        mode = mode or ("vertical" if piece.vertical else self.settings.mode)
+        mode = mode or ("vertical" if piece.vertical else self._result_mode())
         with self._progress() as progress:
             changed: list[tuple[int]] = []
 
@@ -268,6 +282,7 @@ class Session:
                 for (count,) in changed:
                     self.say(f"{count:,} row{'' if count == 1 else 's'} changed")
                 return None
+            self._check_place_for(mode)
             # It stands for the relation, with all that writers use.
             rows = cast("duckdb.DuckDBPyRelation", result)
             with self._opened(progress.hide) as to:
@@ -302,14 +317,19 @@ class Session:
 
     def once_to_file(self, path: str) -> None:
         """The next result goes to a file."""
+        mode_of(path)
         self._once = lambda before: FileSink(self.runner.cancelled, path)
+        self._once_path = path
 
     def once_to_command(self, command: str) -> None:
         """The next result goes to a command of the system's shell."""
         self._once = lambda before: CommandSink(self.runner.cancelled, command, before)
+        self._once_path = None
 
     def set_output(self, path: str | None) -> None:
         """All results go to a file from now on, or, again, to where they went at first."""
+        if path is not None:
+            mode_of(path)
         if self._output is not None:
             self._output.close()
         self._output = None if path is None else AppendingSink(self.runner.cancelled, path)
@@ -319,8 +339,55 @@ class Session:
         """Where results go."""
         return "stdout" if self._output is None else self._output.path
 
+    @property
+    def _on_screen(self) -> bool:
+        return self.terminal and self._once is None and self._output is None
+
+    @property
+    def _path(self) -> str | None:
+        """The file that the next result goes to, if it is one."""
+        if self._once is not None:
+            return self._once_path
+        return None if self._output is None else self._output.path
+
+    def _result_mode(self) -> str:
+        """The mode of the next result: what the ending of its file says, unless another was chosen.
+
+        A box is for people: it is never what a file of such a name is to hold.
+        """
+        mode, path = self.settings.mode, self._path
+        named = None if path is None else mode_of(path)
+        return mode if named is None or (self.mode_chosen and mode != "box") else named
+
+    def say_contradiction(self) -> None:
+        """Says that the file waited for will hold something else than its ending says, if so."""
+        path, mode = self._path, self._result_mode()
+        named = None if path is None else mode_of(path)
+        if named is not None and named != mode:
+            self.say(f"'{path}' will be written as {mode}, the mode that was set; .mode {named} is what its name says")
+
+    def _check_place_for(self, mode: str) -> None:
+        """Refuses what the place where results go cannot hold.
+
+        Raises:
+            ArgumentError: If it is bytes for the terminal, or a second result beside one that fills its file.
+        """
+        if self._on_screen and mode in BINARY:
+            raise ArgumentError(
+                f"{mode} is not for terminals: .once FILE writes the next result to a file, "
+                ".mode box shows results here again"
+            )
+        if self._once is None and self._output is not None:
+            output = self._output
+            if output.filled or (mode in BINARY and output.used):
+                raise ArgumentError(
+                    f"'{output.path}' can hold one {output.filled or mode} result and nothing else; "
+                    ".output another file, or write each result with .once FILE"
+                )
+            output.filled = mode if mode in BINARY else ""
+
     @contextmanager
-    def _opened(self, before: Callable[[], None]) -> Iterator[Destination]:
+    def _opened(self, before: Callable[[], None], *, prose: bool = False) -> Iterator[Destination]:
         """Where a result is written; a reader that has seen enough is no error."""
         once, self._once = self._once, None
         sink: Sink
@@ -333,7 +400,7 @@ class Session:
             self._sink.flush()
             return
         else:
-            sink = TerminalSink(self.runner.cancelled, before, paged=self.settings.pager)
+            sink = TerminalSink(self.runner.cancelled, before, paged=self.settings.pager, folded=prose)
         style = self._style() if isinstance(sink, TerminalSink) else None
         try:
             yield Destination(cast("IO[bytes]", sink), style)
@@ -367,8 +434,13 @@ class Session:
     def print(self, text: str) -> None:
         """Text of ours, where results go; it is none: what ``.once`` waits for is still to come."""
         once, self._once = self._once, None
+        if self._output is not None and (self._output.filled or self._result_mode() in BINARY):
+            # It has no place in such a file.
+            self._once = once
+            self.say(text)
+            return
         try:
-            with self._opened(lambda: None) as to:
+            with self._opened(lambda: None, prose=True) as to:
                 shown = text if to.style is None else visible_lines(text)
                 to.file.write(f"{shown}\n".encode())
         finally:

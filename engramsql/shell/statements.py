@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import duckdb
 
-__all__ = ["Kind", "Parsed", "Piece", "finished", "parse"]
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+__all__ = ["FORGOTTEN", "Kind", "Parsed", "Piece", "finished", "is_forgotten", "meant", "parse"]
 
 _END, _VERTICAL = b";", b"\\G"
+#: What to say where a command was typed inside a statement.
+FORGOTTEN = "the statement is not finished: end it with ; or clear it with Ctrl-C"
+# Words that people type alone at a prompt, and what they stand for; no SQL statement is one of them.
+_WORDS = {"help": ".help", "?": ".help", "exit": ".quit", "quit": ".quit"}
 
 
 class Kind(Enum):
@@ -55,6 +63,45 @@ def finished(text: str) -> bool:
         (False, False, True, True)
     """
     return parse(text).rest is None
+
+
+def meant(text: str) -> str:
+    r"""What was typed at a prompt; a word such as ``help``, alone, is the command that it means.
+
+    Example:
+        >>> meant("help"), meant("Exit;"), meant("SELECT 1")
+        ('.help', '.quit', 'SELECT 1')
+    """
+    return _WORDS.get(text.strip().removesuffix(";").rstrip().lower(), text)
+
+
+def is_forgotten(text: str, commands: Container[str]) -> bool:
+    r"""Whether the end of a statement was forgotten: its last line is a command, or a word that means one.
+
+    Args:
+        text: What has been typed.
+        commands: The names of the commands.
+
+    Example:
+        >>> is_forgotten("SELECT 1\n.tables\n", {".tables"})
+        True
+        >>> is_forgotten("SELECT 1\n.5", {".tables"}), is_forgotten(".tables", {".tables"})
+        (False, False)
+    """
+    last = text.rstrip().rpartition("\n")[2].strip()
+    word, _, rest = last.partition(" ")
+    if not last or not (word.removesuffix(";") in commands or (meant(word) != word and not rest)):
+        return False
+    before = text.rstrip().rpartition("\n")[0]
+    parsed = parse(before)
+    # A text or a comment that is open may well have such a line.
+    return parsed.rest is not None and _is_open_for_sql(parsed.rest.text)
+
+
+def _is_open_for_sql(statement: str) -> bool:
+    """Whether what follows would be SQL, and not more of a text or a comment."""
+    tokens = duckdb.tokenize(f"{statement}\n.")
+    return bool(tokens) and tokens[-1][0] >= len(statement.encode(errors="surrogatepass"))
 
 
 def parse(text: str) -> Parsed:

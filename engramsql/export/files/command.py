@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
+import shlex
 import signal
 import sys
 import time
@@ -70,11 +72,23 @@ def command(database: Database, words: Sequence[str]) -> str:
     """
     parser = _Parser(prog=".export", add_help=False, allow_abbrev=False)
     grammar.build(parser)
+    _refuse_bare_query(words)
     # A word without an option is the path, as one writes a copy: `.export ple rows.parquet`.
     options = parser.parse_args(_with_output(words))
     if options.db is not None or options.ram_budget is not None:
         raise ArgumentError(".export writes from the database that is open; leave --db and --ram-budget out")
     return _exported(database, _what(options), options)
+
+
+def _refuse_bare_query(words: Sequence[str]) -> None:
+    """Says what the parser cannot: that what follows ``--sql`` are the words of one query."""
+    if "--sql" not in words:
+        return
+    query = list(
+        itertools.takewhile(lambda word: word != "-o" and not word.startswith("--"), words[words.index("--sql") + 1 :])
+    )
+    if len(query) > 1:
+        raise ArgumentError(f".export: put the query in quotes: --sql {shlex.quote(' '.join(query))}")
 
 
 def _with_output(words: Sequence[str]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,14 @@ _TABLES = """
     SELECT database_name || '.' || schema_name || '.' || table_name, 'attached table', estimated_size, NULL, NULL, NULL
     FROM duckdb_tables() WHERE NOT internal AND database_name NOT IN ('memory', 'temp')
 """
+_ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
+_RELATIONS = """
+    SELECT table_name FROM duckdb_tables() WHERE database_name = {database}
+    UNION ALL
+    SELECT view_name FROM duckdb_views() WHERE NOT internal AND database_name = {database}
+"""
+# Tables of an attached file that are named.
+_NAMED = 5
 _COLUMNS = """
     SELECT table_name AS relation, column_name AS column, data_type AS type
     FROM duckdb_columns() WHERE NOT internal {condition}
@@ -65,8 +75,10 @@ def _schema(session: Session, words: list[str]) -> None:
     known = [row[0] for row in session.rows("SELECT DISTINCT table_name FROM duckdb_columns() WHERE NOT internal")]
     found = [one for one in known if folded(one) == folded(name)]
     if not found:
-        from engramsql.shell.errors import nearest_names
+        from engramsql.shell.errors import nearest_names, record_view_hint
 
+        if told := record_view_hint(name, session.connection):
+            raise ArgumentError(told)
         near = nearest_names(name, known)
         hint = f"did you mean '{near[0]}'?" if near else ".tables lists them"
         raise ArgumentError(f"no table or view '{name}'; {hint}")
@@ -100,7 +112,7 @@ def _open(session: Session, words: list[str]) -> None:
     fewest=1,
     most=2,
     details="A directory is registered as `engramsql register` does, and stays in the database, unless that is a "
-    "temporary one. A file is attached for this session.",
+    "temporary one; `engramsql drop NAME --db DB` forgets it. A file is attached until the session ends.",
 )
 def _attach(session: Session, words: list[str]) -> None:
     path = Path(words[0]).expanduser()
@@ -113,7 +125,30 @@ def _attach(session: Session, words: list[str]) -> None:
             raise ArgumentError(f"'{path}' is a database; .open it")
         name = words[1] if len(words) > 1 else path.resolve().name
         entries = session.database.register(name, path)
-        session.say("\n".join(f"{entry.name}: {entry.rows:,} rows x {entry.row_bytes} bytes" for entry in entries))
+        lines = [f"{entry.name}: {entry.rows:,} rows x {entry.row_bytes} bytes" for entry in entries]
+        session.say("\n".join([*lines, _registered(session, entries[0].name)]))
         return
     alias = f" AS {identifier(words[1])}" if len(words) > 1 else ""
+    before = session.rows(_ATTACHED)
     session.rows(f"ATTACH {literal(str(path))}{alias}")
+    made = [name for (name,) in session.rows(_ATTACHED) if (name,) not in before]
+    for name in made:
+        found = session.rows(_RELATIONS.format(database=literal(name)))
+        shown = [f"{_written(name)}.{_written(relation)}" for (relation,) in found[:_NAMED]]
+        more = [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
+        session.say(f"attached as {name} until the session ends: {', '.join([*shown, *more]) or 'nothing is in it'}")
+
+
+def _written(name: str) -> str:
+    """A name as one writes it in SQL, in quotes where it must be."""
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else identifier(name)
+
+
+def _registered(session: Session, name: str) -> str:
+    directory = session.database.directory
+    if directory is None:
+        return "registered until the session ends: the database is a temporary one"
+    return (
+        f"registered in '{directory}', where it stays; "
+        f"engramsql drop {shlex.quote(name)} --db {shlex.quote(str(directory))} forgets it"
+    )

@@ -26,10 +26,13 @@ def _set_or_say(session: Session, name: str, words: list[str]) -> None:
     summary="how results are written: box, csv, json, ...",
     argument="mode",
     details="Without MODE it says which there are. `\\G` instead of a semicolon shows one result as vertical. The "
-    "binary modes need .once or .output.",
+    "binary modes need .once or .output. As long as no other mode than box is set, the ending of their file chooses.",
 )
 def _mode(session: Session, words: list[str]) -> None:
     _set_or_say(session, "mode", words)
+    if words:
+        session.mode_chosen = True
+        session.say_contradiction()
 
 
 @command(".maxrows", "[N]", summary="rows of a box at most", argument="setting")

@@ -26,11 +26,15 @@ _DEEPEST = 20
     summary="where all results go from now on",
     argument="file",
     aliases=("\\o",),
-    details="They are written one after the other, in the mode that is set. Without FILE, or with stdout, results go "
-    "to the terminal again.",
+    details="They are written one after the other, in the mode that is set, or that FILE's ending names if none was "
+    "set. With stdout results go to the terminal again. Without FILE it says where they go.",
 )
 def _output(session: Session, words: list[str]) -> None:
-    session.set_output(None if not words or words[0] == "stdout" else words[0])
+    if not words:
+        session.say(f"results go to {session.output}")
+        return
+    session.set_output(None if words[0] == "stdout" else words[0])
+    session.say_contradiction()
 
 
 @command(
@@ -41,7 +45,8 @@ def _output(session: Session, words: list[str]) -> None:
     whole=True,
     fewest=1,
     details="The file appears when the result is complete; until then, and if the statement fails, what was there "
-    "stays. A command that stops reading is no error: .once | head -1",
+    "stays. Its ending names the mode (.csv, .tsv, .json, .jsonl, .md, .html, .arrow, .parquet), unless .mode has set "
+    "another. A command that stops reading is no error: .once | head -1",
 )
 def _once(session: Session, words: list[str]) -> None:
     if words[0].startswith("|"):
@@ -57,6 +62,7 @@ def _once(session: Session, words: list[str]) -> None:
     if len(names) != 1:
         raise ArgumentError("write .once FILE; put a name with blanks between quotes")
     session.once_to_file(names[0])
+    session.say_contradiction()
 
 
 @command(
@@ -94,7 +100,7 @@ def _read(session: Session, words: list[str]) -> None:
 
 @command(
     ".export",
-    "TABLE FILE ... | --sql QUERY --output FILE",
+    "TABLE FILE ... | --sql 'QUERY' --output FILE",
     summary="write a table, a query or the e_t of a corpus to files",
     argument="table",
     fewest=1,

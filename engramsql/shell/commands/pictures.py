@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engramsql.plot.options import KINDS
 from engramsql.shell.commands.registry import command
 
 if TYPE_CHECKING:
@@ -14,12 +15,13 @@ __all__: list[str] = []
 
 @command(
     ".plot",
-    "KIND ...",
-    summary="a picture: values, norms, residency, plan or latency",
+    f"{'|'.join(KINDS)} ...",
+    summary="a picture of a table, of a read, or of a bench",
     argument="text",
     fewest=1,
     most=1000,
-    details="The arguments are those of `engramsql plot`.",
+    details=f"{'; '.join(f'{kind}: {about}' for kind, about in KINDS.items())}. "
+    "The arguments are those of `engramsql plot`: .plot norms TABLE.",
 )
 def _plot(session: Session, words: list[str]) -> None:
     from engramsql import plot

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Run = Callable[[Session, list[str]], None]
     Argument = Literal["", "table", "file", "mode", "setting", "sql", "command", "text"]
 
-__all__ = ["Command", "all", "command", "find", "parse"]
+__all__ = ["Command", "all", "command", "find", "names", "parse"]
 
 
 @dataclass(frozen=True)
@@ -91,16 +91,21 @@ def all() -> list[Command]:
     return [_COMMANDS[name] for name in sorted(_COMMANDS)]
 
 
+def names() -> dict[str, Command]:
+    """Every command by its name and by its aliases."""
+    return {name: known for known in _COMMANDS.values() for name in (known.name, *known.aliases)}
+
+
 def find(word: str) -> Command:
     """The command of a name or alias.
 
     Raises:
         ArgumentError: If there is none, with the nearest.
     """
-    names = {name: known for known in _COMMANDS.values() for name in (known.name, *known.aliases)}
-    if word in names:
-        return names[word]
-    near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    known = names()
+    if word in known:
+        return known[word]
+    near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else ".help lists them"
     raise ArgumentError(f"no command {word}; {hint}")
 
