@@ -13,8 +13,13 @@ from typing import Any
 
 import pytest
 from golden_data import GOLDEN
+from hypothesis import HealthCheck, settings
 
 import engramsql
+
+# What an example takes says how busy the machine is, and nothing of the program.
+settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any_machine")
 
 # Option, variable that child processes inherit, and what is skipped because it asks for the choice itself.
 PATHS = {
