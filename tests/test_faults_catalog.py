@@ -369,12 +369,13 @@ def test_paths_as_python_knows_them(tmp_path: Path, folder: str) -> None:
         assert one(db, "SELECT row FROM engram_fetch(?, [12])", str(base / "s")) == bytes([1] * 8)
         files = {f for (f,) in q(db, "SELECT file FROM engram_shards('s')")}
         assert all(Path(f).name.startswith("shard_00") for f in files)
+    before = os.getcwd()
     os.chdir(base)
     try:
         with engramsql.connect("db") as db:
             assert one(db, "SELECT row FROM engram_fetch('./s', [12])") == bytes([1] * 8)
     finally:
-        os.chdir(Path(__file__).parent)
+        os.chdir(before)
 
 
 def test_path_that_is_no_utf8(tmp_path: Path) -> None:

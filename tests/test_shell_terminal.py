@@ -435,9 +435,12 @@ def test_ctrl_c_in_the_pager_ends_the_query(home: Path):
         terminal.run(".mode csv")
         start = terminal.mark()
         terminal.type("SELECT range AS many FROM range(10000000000);" + ENTER)
-        terminal.wait("many", since=start)
+        # A line of its own: the statement has the word too.
+        terminal.wait_until(lambda: "many" in map(str.strip, terminal.text().splitlines()), "the pager")
+        interrupted = terminal.mark()
         terminal.type(CTRL_C)
-        # Its reader goes on with what is there.
+        # Its reader goes on with what is there; what is typed before it says so it throws away.
+        terminal.wait(":", since=interrupted)
         terminal.type("q")
         terminal.wait_prompt(since=start)
         terminal.run(".mode box")
