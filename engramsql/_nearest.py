@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["UNKNOWN", "nearest_choice", "nearest_names", "record_view_hint", "with_nearest", "with_nearest_table"]
 
-#: Messages about a name that is not known.
+#: Messages about a name that is not known. Not those about a qualifier, whose candidates are the names of FROM, which
+#: DuckDB lists.
 UNKNOWN = (
     re.compile(r"(?P<kind>Table) with name (?P<name>\S+) does not exist"),
-    re.compile(r"(?P<kind>Referenced table) \"(?P<name>[^\"]+)\" not found"),
     re.compile(r"no (?P<kind>table) named '(?P<name>[^']+)'"),
     re.compile(r"(?P<kind>Function) with name \"?(?P<name>[^\s\"]+)\"? (?:does not exist|is not in the catalog)"),
     re.compile(r"(?P<kind>Referenced column) \"(?P<name>[^\"]+)\" (?:not found|was not found)"),
@@ -124,7 +124,7 @@ def with_nearest_table(message: str, connection: duckdb.DuckDBPyConnection) -> s
         duckdb.Error: If it cannot answer.
     """
     text, line, picture = message.partition("\n\nLINE ")
-    if not any(pattern.search(text) for pattern in UNKNOWN[:2]):
+    if not UNKNOWN[0].search(text):
         return message
     with connection.cursor() as cursor:
         return f"{with_nearest(text, text, cursor)}{line}{picture}"
