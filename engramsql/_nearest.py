@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["UNKNOWN", "nearest_choice", "nearest_names", "record_view_hint", "with_nearest", "with_nearest_table"]
 
-#: Messages about a name that is not known. Not those about a qualifier, whose candidates are the names of FROM, which
-#: DuckDB lists.
+#: Messages about a name that is not known.
 UNKNOWN = (
     re.compile(r"(?P<kind>Table) with name (?P<name>\S+) does not exist"),
+    re.compile(r"(?P<kind>Referenced table) \"(?P<name>[^\"]+)\" not found"),
     re.compile(r"no (?P<kind>table) named '(?P<name>[^']+)'"),
     re.compile(r"(?P<kind>Function) with name \"?(?P<name>[^\s\"]+)\"? (?:does not exist|is not in the catalog)"),
     re.compile(r"(?P<kind>Referenced column) \"(?P<name>[^\"]+)\" (?:not found|was not found)"),
@@ -95,7 +95,8 @@ def with_nearest(text: str, message: str, connection: duckdb.DuckDBPyConnection)
     kind, name = found["kind"], found["name"]
     if kind.lower().endswith("table") and (hint := record_view_hint(name, connection)):
         return f"{_SUGGESTION.sub('', text).rstrip()} {hint}"
-    if kind == "table":  # the engine's own message names the nearest
+    # The engine's message names the nearest; the candidates of a qualifier are the names of FROM: DuckDB lists them.
+    if kind in ("table", "Referenced table"):
         return text
     if kind == "Referenced column":
         listed = _CANDIDATES.search(message)
