@@ -65,6 +65,8 @@ def test_a_forgotten_semicolon_is_told_where_a_command_follows(home: Path, term:
         terminal.wait("...>")
         terminal.type(".tables" + ENTER)
         terminal.wait("the statement is not finished: end it with ; or clear it with Ctrl-C")
+        screen = terminal.screen
+        terminal.wait_until(lambda: screen.display[screen.cursor.y].strip() == "...>", "another line")
         start = terminal.mark()
         terminal.type(CTRL_C)
         terminal.wait_prompt(since=start)
