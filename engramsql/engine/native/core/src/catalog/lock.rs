@@ -2,7 +2,7 @@
 
 use super::error::CatalogError;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,22 @@ use std::time::{Duration, Instant};
 pub(super) const FILE: &str = "engram.lock";
 /// Catalog changes take milliseconds; whoever holds the lock longer is stuck or building.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Held while what a writer makes is looked at: none is at work.
+pub(super) struct AtRest(#[expect(dead_code, reason = "dropping the file releases the lock")] Option<File>);
+
+impl AtRest {
+    /// `None` if a writer is at work on the database in `directory`, or if that cannot be told. Writes nothing and does not
+    /// wait.
+    pub(super) fn look(directory: &Path) -> Option<AtRest> {
+        match File::open(directory.join(FILE)) {
+            Ok(file) => file.try_lock_shared().is_ok().then_some(AtRest(Some(file))),
+            // A writer makes it first.
+            Err(error) if error.kind() == ErrorKind::NotFound => Some(AtRest(None)),
+            Err(_) => None,
+        }
+    }
+}
 
 /// Held while a catalog is changed.
 pub(super) struct WriterLock(#[expect(dead_code, reason = "dropping the file releases the lock")] File);

@@ -2,6 +2,7 @@
 
 use super::super::document::{Document, TEMPORARY};
 use super::super::error::CatalogError;
+use super::super::lock::AtRest;
 use super::Session;
 use super::place::{TABLES, TOKEN_MAPS, VIEWS, entry_within};
 use super::trash::{Doomed, TRASH, is_claimed};
@@ -49,6 +50,11 @@ impl OrphanKind {
             OrphanKind::Foreign => "foreign",
         }
     }
+
+    /// Whether whoever writes the catalog makes such a file before the catalog names it.
+    fn is_made_by_the_writer(self) -> bool {
+        matches!(self, OrphanKind::Temporary | OrphanKind::TokenMap)
+    }
 }
 
 /// A file or directory that no entry of the catalog names.
@@ -66,16 +72,22 @@ pub struct Orphan {
 
 impl Session {
     /// Everything below the database directory that no entry names, in the order of the paths. None in memory.
+    ///
+    /// While the catalog is being written, files that its writer makes are left out: it may be about to name them.
     pub fn orphans(&self) -> Result<Vec<Orphan>> {
-        let (directory, document) = {
+        let Some(directory) = self.state().directory.clone() else { return Ok(Vec::new()) };
+        // Taken before the catalog is read: what it names then is all there is.
+        let at_rest = AtRest::look(&directory);
+        let document = {
             let mut state = self.state();
             state.refresh()?;
-            (state.directory.clone(), state.document.clone())
+            state.document.clone()
         };
-        match directory {
-            Some(directory) => Ok(list(&directory, &document)?),
-            None => Ok(Vec::new()),
+        let mut found = list(&directory, &document)?;
+        if at_rest.is_none() {
+            found.retain(|orphan| !orphan.kind.is_made_by_the_writer());
         }
+        Ok(found)
     }
 
     /// Removes the orphans, and returns those removed. What is foreign stays, and so does what a process is writing to.
@@ -97,7 +109,8 @@ impl Session {
                 if orphan.kind == OrphanKind::Foreign || orphan.in_use || !wanted(&orphan) {
                     continue;
                 }
-                if matches!(orphan.kind, OrphanKind::Temporary | OrphanKind::TokenMap) {
+                // Files; the only writer now is this one.
+                if orphan.kind.is_made_by_the_writer() {
                     match std::fs::remove_file(&orphan.path) {
                         Err(error) if error.kind() != ErrorKind::NotFound => {
                             return Err(CatalogError::NotRemoved { path: orphan.path, error }.into());

@@ -2,6 +2,7 @@
 
 use super::publishing::{built, table, view};
 use super::*;
+use crate::catalog::lock::WriterLock;
 use crate::storage::DirectoryLock;
 
 fn tree(path: &Path) -> Vec<PathBuf> {
@@ -263,6 +264,30 @@ fn orphans_are_what_nothing_names_and_only_ours_are_removed() {
     assert_eq!(fs::read(database.join("engram.json")).unwrap(), before);
     assert!(named.join("shard_000.bin").exists() && records.join("shard_000.bin").exists());
     session.table("v_l3").unwrap();
+}
+
+#[test]
+fn what_a_writer_is_making_is_no_orphan_until_it_is_gone() {
+    let home = tempfile::tempdir().unwrap();
+    let database = home.path().canonicalize().unwrap().join("db");
+    let session = Session::open(&database, false, true).unwrap();
+    session.register("t", &small_store(home.path()), &width(8)).unwrap();
+    fs::create_dir(database.join("token_maps")).unwrap();
+    let making = [".engram.json.x7", "token_maps/.0123456789abcdef.map.x7", "token_maps/0123456789abcdef.map"];
+    let writer = WriterLock::take(&database).unwrap();
+    for name in making {
+        fs::write(database.join(name), "{").unwrap();
+    }
+    fs::create_dir(database.join("tables")).unwrap();
+    fs::create_dir(database.join("tables/.a.building")).unwrap();
+    let building = (".a.building".to_owned(), "unfinished build");
+    for session in [&session, &Session::open(&database, true, false).unwrap()] {
+        assert_eq!(kinds(session), std::slice::from_ref(&building));
+    }
+    drop(writer);
+    assert_eq!(session.orphans().unwrap().len(), 1 + making.len());
+    // Looking keeps nobody from writing.
+    assert_eq!(session.remove_orphans().unwrap().len(), 1 + making.len());
 }
 
 #[test]
