@@ -95,6 +95,19 @@ pub enum ValueFormat {
     E8m0,
 }
 
+/// The block scales of a format, a byte each.
+struct Blocks {
+    /// Columns that share one.
+    columns: usize,
+    code: ScaleCode,
+}
+
+/// What the byte of a block scale means.
+enum ScaleCode {
+    E8m0,
+    E4m3,
+}
+
 impl ValueFormat {
     /// The format called `name`; a scale that is needed and missing, or given and meaningless, is refused, and so is a
     /// name while `ENGRAMSQL_KERNEL` names no level that can run.
@@ -184,10 +197,34 @@ impl ValueFormat {
 
     /// Bytes of a row's block scales; 0 for formats without.
     pub fn scale_bytes(&self, dim: usize) -> usize {
+        self.blocks().map_or(0, |blocks| dim / blocks.columns)
+    }
+
+    /// Whether rows hold block scales.
+    pub fn has_block_scales(&self) -> bool {
+        self.blocks().is_some()
+    }
+
+    /// The block scale that a byte of a row stands for, zero without a sign; `None` for formats without. The scale of the
+    /// table is not in it.
+    #[inline]
+    pub(crate) fn block_scale(&self, byte: u8) -> Option<f32> {
+        Some(match self.blocks()?.code {
+            ScaleCode::E8m0 => e8m0_engine(byte),
+            ScaleCode::E4m3 => E4M3[usize::from(byte)] + 0.0,
+        })
+    }
+
+    #[inline]
+    fn blocks(&self) -> Option<Blocks> {
         match self {
-            ValueFormat::Fp8E4m3E8m0 => dim / E8M0_BLOCK,
-            ValueFormat::Nvfp4 { .. } => dim / NVFP4_BLOCK,
-            _ => 0,
+            ValueFormat::Fp8E4m3E8m0 => Some(Blocks { columns: E8M0_BLOCK, code: ScaleCode::E8m0 }),
+            ValueFormat::Nvfp4 { .. } => Some(Blocks { columns: NVFP4_BLOCK, code: ScaleCode::E4m3 }),
+            ValueFormat::Fp8E4m3 { .. }
+            | ValueFormat::Bf16
+            | ValueFormat::F16
+            | ValueFormat::F32
+            | ValueFormat::E8m0 => None,
         }
     }
 

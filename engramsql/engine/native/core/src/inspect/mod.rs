@@ -18,14 +18,3 @@ pub use distance::{Distance, comparable_dim, distances, scan_distances};
 pub use histogram::{Bin, histogram};
 pub use profile::{HeadProfile, profile};
 pub use rows::{OfRow, RowHash, RowKind, RowScales, RowStats, of_rows, scan_of_rows};
-
-use crate::format::{E4M3, ValueFormat, e8m0_engine};
-
-/// The block scale that a byte of a row stands for; the scale of the table is not in it.
-fn scale_of(format: &ValueFormat, byte: u8) -> f32 {
-    match format {
-        ValueFormat::Fp8E4m3E8m0 => e8m0_engine(byte),
-        // The only other format with block scales is NVFP4, whose scales are E4M3. Zero is told without a sign.
-        _ => E4M3[usize::from(byte)] + 0.0,
-    }
-}

@@ -2,8 +2,7 @@
 
 use super::moments::{Moments, Sum};
 use super::pass::{OfHead, Question, ask};
-use super::scale_of;
-use super::values::{ByteSet, Looker, RowKind, Values};
+use super::values::{ByteSet, Looker, RowTally, Values};
 use crate::error::Result;
 use crate::format::{Decoder, ValueFormat};
 use crate::gather::split_row;
@@ -206,7 +205,7 @@ impl Found {
         self.moments.merge(values.moments);
     }
 
-    fn add_row(&mut self, row: &RowKind) {
+    fn add_row(&mut self, row: &RowTally) {
         self.rows += 1;
         self.dead += u64::from(row.dead);
         self.constant += u64::from(row.constant);
@@ -222,7 +221,7 @@ impl Found {
 
     fn told(self, head: Option<u32>, ngram_order: Option<u32>, format: &ValueFormat) -> HeadProfile {
         let summary = self.moments.summary();
-        let scales = self.scales.bounds(|byte| scale_of(format, byte));
+        let scales = self.scales.bounds(|byte| format.block_scale(byte));
         let normed = (self.normed > 0).then_some(());
         // Zero is told without a sign.
         let value = |value: f32| summary.map(|_| value + 0.0);

@@ -1,7 +1,6 @@
 //! The same questions of single rows, by id: what their values are, and a hash that tells rows apart.
 
 use super::kernels::Kernels;
-use super::scale_of;
 use super::values::{Looker, is_constant};
 use crate::error::Result;
 use crate::format::Decoder;
@@ -98,7 +97,7 @@ use sealed::Answer;
 /// A row id outside of the table, a table without a value format (but for [`RowHash`]), and what reading meets.
 pub fn of_rows<A: OfRow>(table: &Table, ids: &[i64], out: &mut [A]) -> Result<()> {
     check_output("rows", ids.len(), out.len())?;
-    table.gather(ids, Asked { question: A::question(table)?, out })
+    table.gather(ids, Answering { question: A::question(table)?, out })
 }
 
 /// The same of the rows from row `first` on, as many as `out` holds, read as a scan: past the row cache.
@@ -106,19 +105,20 @@ pub fn of_rows<A: OfRow>(table: &Table, ids: &[i64], out: &mut [A]) -> Result<()
 /// # Errors
 /// As for [`of_rows`]; rows beyond the last one.
 pub fn scan_of_rows<A: OfRow>(table: &Table, first: u64, out: &mut [A]) -> Result<()> {
-    table.scan(first, out.len(), Asked { question: A::question(table)?, out })
+    table.scan(first, out.len(), Answering { question: A::question(table)?, out })
 }
 
-struct Asked<'a, A: Answer> {
+/// Answers a question of every row, each where its answer goes.
+struct Answering<'a, A: Answer> {
     question: A::Question<'a>,
     out: &'a mut [A],
 }
 
-impl<A: Answer> Output for Asked<'_, A> {
+impl<A: Answer> Output for Answering<'_, A> {
     fn split(self, row: usize) -> (Self, Self) {
-        let Asked { question, out } = self;
+        let Answering { question, out } = self;
         let (head, tail) = out.split_at_mut(row);
-        (Asked { question, out: head }, Asked { question, out: tail })
+        (Answering { question, out: head }, Answering { question, out: tail })
     }
 
     fn sink(&mut self) -> impl RowSink {
@@ -147,7 +147,7 @@ impl<'a> Decoding<'a> {
 
     fn scales(self, stored: &[u8]) -> RowScales {
         let format = self.decoder.format();
-        let scales = stored.iter().map(|&byte| scale_of(format, byte)).filter(|scale| !scale.is_nan());
+        let scales = stored.iter().filter_map(|&byte| format.block_scale(byte)).filter(|scale| !scale.is_nan());
         scales.fold(RowScales::default(), |RowScales { min, max }, scale| RowScales {
             min: Some(min.map_or(scale, |min| if scale < min { scale } else { min })),
             max: Some(max.map_or(scale, |max| if scale > max { scale } else { max })),

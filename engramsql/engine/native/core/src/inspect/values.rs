@@ -20,9 +20,9 @@ impl ByteSet {
     }
 
     /// Smallest and largest of what `decode` makes of the bytes, NaN left out.
-    pub(super) fn bounds(&self, decode: impl Fn(u8) -> f32) -> Option<(f32, f32)> {
+    pub(super) fn bounds(&self, decode: impl Fn(u8) -> Option<f32>) -> Option<(f32, f32)> {
         let there = (0..=255).filter(|&byte: &u8| self.0[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1);
-        there.map(decode).filter(|scale| !scale.is_nan()).fold(None, |bounds, scale| {
+        there.filter_map(decode).filter(|scale| !scale.is_nan()).fold(None, |bounds, scale| {
             let (min, max) = bounds.unwrap_or((scale, scale));
             Some((if scale < min { scale } else { min }, if scale > max { scale } else { max }))
         })
@@ -44,7 +44,7 @@ pub(super) struct Values {
 
 /// What one row is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RowKind {
+pub(super) struct RowTally {
     pub(super) nans: u64,
     pub(super) infs: u64,
     /// Sum of the squares of the finite values.
@@ -72,7 +72,7 @@ impl Looker {
         rows: &[f32],
         dim: usize,
         values: &mut impl FnMut(Values),
-        row: &mut impl FnMut(RowKind),
+        row: &mut impl FnMut(RowTally),
     ) {
         let count = rows.len() / dim;
         if self.squares.len() < count {
@@ -93,7 +93,7 @@ impl Looker {
             for (one, &squares) in rows.chunks_exact(dim).zip(&self.squares) {
                 // No square of a float32 but that of zero is too small for a double.
                 let dead = squares == 0.0;
-                row(RowKind { nans: 0, infs: 0, squares, dead, constant: !dead && is_constant(one) });
+                row(RowTally { nans: 0, infs: 0, squares, dead, constant: !dead && is_constant(one) });
             }
         } else if count > 1 {
             rows.chunks_exact(dim).for_each(|one| self.look(one, dim, values, row));
@@ -103,7 +103,7 @@ impl Looker {
     }
 
     /// The same for one row that holds values that are not finite.
-    fn look_at_odd(&mut self, one: &[f32], values: &mut impl FnMut(Values), row: &mut impl FnMut(RowKind)) {
+    fn look_at_odd(&mut self, one: &[f32], values: &mut impl FnMut(Values), row: &mut impl FnMut(RowTally)) {
         let nans = one.iter().filter(|value| value.is_nan()).count() as u64;
         let infs = one.iter().filter(|value| value.is_infinite()).count() as u64;
         self.finite.clear();
@@ -121,7 +121,7 @@ impl Looker {
             sum: sums.sum,
             moments: Moments::of(count as u64, sums.sum, self.kernels.deviations(finite, mean)),
         });
-        row(RowKind { nans, infs, squares: squares[0], dead: false, constant: is_constant(one) });
+        row(RowTally { nans, infs, squares: squares[0], dead: false, constant: is_constant(one) });
     }
 }
 
