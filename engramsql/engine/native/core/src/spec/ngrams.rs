@@ -70,11 +70,6 @@ impl Spec {
         Ok(())
     }
 
-    /// Whether [`ngram_keys_into`](Self::ngram_keys_into) gives different n-grams of a head different keys for certain.
-    pub fn has_exact_keys(&self) -> bool {
-        self.key_base().is_some()
-    }
-
     /// One more than there are ids that n-grams can hold, if every n-gram is a number of such digits below [`KEYS`].
     fn key_base(&self) -> Option<u128> {
         let special = [self.pad_token(), self.eos_token()].into_iter().flatten().map(|id| id.saturating_add(1));
