@@ -6,6 +6,15 @@ use std::path::PathBuf;
 
 /// Defines a frozen class with one attribute per field and a repr that names them all.
 macro_rules! record {
+    ($(#[$doc:meta])* $name:ident from $of:path { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
+        record! { $(#[$doc])* $name { $($(#[$field_doc])* $field: $type,)* } }
+
+        impl From<$of> for $name {
+            fn from(of: $of) -> $name {
+                $name { $($field: of.$field,)* }
+            }
+        }
+    };
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
         #[pyclass(frozen, eq, get_all, module = "engramsql.engine")]
@@ -31,7 +40,7 @@ macro_rules! record {
 
 record! {
     /// One registered table, as the catalog remembers it.
-    TableEntry {
+    TableEntry from catalog::TableEntry {
         /// Name, as registered.
         name: String,
         /// Name of the spec, if any.
@@ -63,30 +72,9 @@ record! {
     }
 }
 
-impl From<catalog::TableEntry> for TableEntry {
-    fn from(entry: catalog::TableEntry) -> TableEntry {
-        TableEntry {
-            name: entry.name,
-            spec: entry.spec,
-            layer: entry.layer,
-            rows: entry.rows,
-            dim: entry.dim,
-            format: entry.format,
-            scale: entry.scale,
-            row_bytes: entry.row_bytes,
-            heads: entry.heads,
-            shards: entry.shards,
-            bytes: entry.bytes,
-            source: entry.source,
-            in_place: entry.in_place,
-            verified_at: entry.verified_at,
-        }
-    }
-}
-
 record! {
     /// A materialised view: the records of the distinct keys of a corpus.
-    ViewEntry {
+    ViewEntry from catalog::ViewEntry {
         /// Name.
         name: String,
         /// Its directory.
@@ -118,40 +106,13 @@ record! {
     }
 }
 
-impl From<catalog::ViewEntry> for ViewEntry {
-    fn from(entry: catalog::ViewEntry) -> ViewEntry {
-        ViewEntry {
-            name: entry.name,
-            directory: entry.directory,
-            table: entry.table,
-            table_identity: entry.table_identity,
-            slots: entry.slots,
-            heads: entry.heads,
-            record_bytes: entry.record_bytes,
-            bytes: entry.bytes,
-            form: entry.form,
-            order: entry.order,
-            tokens: entry.tokens,
-            covered: entry.covered,
-            built_at: entry.built_at,
-            verified_at: entry.verified_at,
-        }
-    }
-}
-
 record! {
     /// A SQL view kept in the catalog.
-    SqlViewEntry {
+    SqlViewEntry from catalog::SqlViewEntry {
         /// Name.
         name: String,
         /// The SELECT behind it.
         sql: String,
-    }
-}
-
-impl From<catalog::SqlViewEntry> for SqlViewEntry {
-    fn from(entry: catalog::SqlViewEntry) -> SqlViewEntry {
-        SqlViewEntry { name: entry.name, sql: entry.sql }
     }
 }
 
@@ -177,7 +138,7 @@ impl From<catalog::Orphan> for Orphan {
 
 record! {
     /// One extent of one shard of a table.
-    ShardInfo {
+    ShardInfo from engram_engine::ShardInfo {
         /// Shard, 0-based; a shard whose rows lie in two extents (values, scales) appears twice.
         shard: u32,
         /// File that holds the extent.
@@ -197,24 +158,9 @@ record! {
     }
 }
 
-impl From<engram_engine::ShardInfo> for ShardInfo {
-    fn from(info: engram_engine::ShardInfo) -> ShardInfo {
-        ShardInfo {
-            shard: info.shard,
-            file: info.file,
-            first_row: info.first_row,
-            rows: info.rows,
-            offset: info.offset,
-            bytes: info.bytes,
-            present: info.present,
-            resident_bytes: info.resident_bytes,
-        }
-    }
-}
-
 record! {
     /// One head of a table.
-    HeadInfo {
+    HeadInfo from engram_engine::HeadInfo {
         /// Head, 0-based.
         head: u32,
         /// n-gram order: 2 for bigrams, ...
@@ -225,17 +171,5 @@ record! {
         first_row: u64,
         /// Rows of this head.
         rows: u64,
-    }
-}
-
-impl From<engram_engine::HeadInfo> for HeadInfo {
-    fn from(info: engram_engine::HeadInfo) -> HeadInfo {
-        HeadInfo {
-            head: info.head,
-            ngram_order: info.ngram_order,
-            size: info.size,
-            first_row: info.first_row,
-            rows: info.rows,
-        }
     }
 }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 record! {
     /// What the rows of one head are, or those that no head reaches.
-    HeadProfile {
+    HeadProfile from inspect::HeadProfile {
         /// Head, 0-based; None: rows that no head reaches, or of a table without a spec.
         head: Option<u32>,
         /// n-gram order of the head.
@@ -46,32 +46,6 @@ record! {
         nan_rows: u64,
         /// Rows with an infinite value.
         inf_rows: u64,
-    }
-}
-
-impl From<inspect::HeadProfile> for HeadProfile {
-    fn from(head: inspect::HeadProfile) -> HeadProfile {
-        HeadProfile {
-            head: head.head,
-            ngram_order: head.ngram_order,
-            rows: head.rows,
-            dead: head.dead,
-            constant: head.constant,
-            nans: head.nans,
-            infs: head.infs,
-            zeros: head.zeros,
-            min: head.min,
-            max: head.max,
-            mean: head.mean,
-            stddev: head.stddev,
-            norm_min: head.norm_min,
-            norm_max: head.norm_max,
-            norm_mean: head.norm_mean,
-            scale_min: head.scale_min,
-            scale_max: head.scale_max,
-            nan_rows: head.nan_rows,
-            inf_rows: head.inf_rows,
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 record! {
     /// One thing that was checked.
-    Finding {
+    Finding from verify::Finding {
         /// Kind of check: "manifest", "files", "size", "stray", "block", "rows", "token_map", "records", "keys", "index".
         check: &'static str,
         /// Shard, 0-based, if it is about one.
@@ -25,16 +25,9 @@ record! {
     }
 }
 
-impl From<verify::Finding> for Finding {
-    fn from(finding: verify::Finding) -> Finding {
-        let verify::Finding { check, shard, ok, expected, found, detail } = finding;
-        Finding { check, shard, ok, expected, found, detail }
-    }
-}
-
 record! {
     /// A row in which two tables differ.
-    Difference {
+    Difference from verify::Difference {
         /// Its row id.
         rowid: u64,
         /// Its first byte that differs, counted from 0.
@@ -62,15 +55,11 @@ record! {
 
 impl From<verify::Comparison> for Comparison {
     fn from(comparison: verify::Comparison) -> Comparison {
-        let first = comparison.first.into_iter().map(|difference| {
-            let verify::Difference { rowid, byte, a, b } = difference;
-            Difference { rowid, byte, a, b }
-        });
         Comparison {
             rows: comparison.rows,
             equal: comparison.equal,
             different: comparison.different,
-            first: first.collect(),
+            first: comparison.first.into_iter().map(Difference::from).collect(),
         }
     }
 }
