@@ -10,33 +10,46 @@ use engram_engine::Progress;
 use engram_engine::catalog::Session;
 use engram_engine::inspect::{HeadProfile, histogram, profile};
 
+/// Columns and cells of a [`HeadProfile`], from one list of its fields.
+macro_rules! columns {
+    ($($field:ident: $column:ident,)*) => {
+        const COLUMNS: &[(&str, Column)] = &[$((stringify!($field), Column::$column)),*];
+
+        fn cells(head: HeadProfile) -> Vec<Cell> {
+            vec![$(head.$field.into()),*]
+        }
+    };
+}
+
+columns! {
+    head: Integer,
+    ngram_order: Integer,
+    rows: BigInt,
+    dead: BigInt,
+    constant: BigInt,
+    nans: BigInt,
+    infs: BigInt,
+    zeros: BigInt,
+    min: Float,
+    max: Float,
+    mean: Double,
+    stddev: Double,
+    norm_min: Double,
+    norm_max: Double,
+    norm_mean: Double,
+    scale_min: Float,
+    scale_max: Float,
+    nan_rows: BigInt,
+    inf_rows: BigInt,
+}
+
 /// `engram_profile(table)`.
 pub struct Profile;
 
 impl Stream for Profile {
     const NAME: &'static str = "engram_profile";
     const PARAMETERS: &'static [Parameter] = &[Parameter::Text];
-    const COLUMNS: &'static [(&'static str, Column)] = &[
-        ("head", Column::Integer),
-        ("ngram_order", Column::Integer),
-        ("rows", Column::BigInt),
-        ("dead", Column::BigInt),
-        ("constant", Column::BigInt),
-        ("nans", Column::BigInt),
-        ("infs", Column::BigInt),
-        ("zeros", Column::BigInt),
-        ("min", Column::Float),
-        ("max", Column::Float),
-        ("mean", Column::Double),
-        ("stddev", Column::Double),
-        ("norm_min", Column::Double),
-        ("norm_max", Column::Double),
-        ("norm_mean", Column::Double),
-        ("scale_min", Column::Float),
-        ("scale_max", Column::Float),
-        ("nan_rows", Column::BigInt),
-        ("inf_rows", Column::BigInt),
-    ];
+    const COLUMNS: &'static [(&'static str, Column)] = COLUMNS;
     type Arguments = Pinned;
 
     fn bind(session: &Session, arguments: &Arguments<'_>) -> Result<Pinned> {
@@ -52,30 +65,6 @@ impl Stream for Profile {
         }
         Ok(())
     }
-}
-
-fn cells(head: HeadProfile) -> Vec<Cell> {
-    vec![
-        head.head.into(),
-        head.ngram_order.into(),
-        head.rows.into(),
-        head.dead.into(),
-        head.constant.into(),
-        head.nans.into(),
-        head.infs.into(),
-        head.zeros.into(),
-        head.min.into(),
-        head.max.into(),
-        head.mean.into(),
-        head.stddev.into(),
-        head.norm_min.into(),
-        head.norm_max.into(),
-        head.norm_mean.into(),
-        head.scale_min.into(),
-        head.scale_max.into(),
-        head.nan_rows.into(),
-        head.inf_rows.into(),
-    ]
 }
 
 /// `engram_histogram(table [, first, count])`.
