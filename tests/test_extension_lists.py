@@ -414,7 +414,17 @@ def test_lists_of_a_column_give_each_row_its_own_ids(con, where, expression):
     con.execute("RESET threads")
 
 
-@pytest.mark.parametrize("source", ["kept", "(FROM kept ORDER BY n DESC)", "(FROM kept WHERE n % 5 <> 0)"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "kept",
+        "(FROM kept ORDER BY n DESC)",
+        "(FROM kept WHERE n % 5 <> 0)",
+        # Chunks whose lists are the first of their elements, or lie in the middle of many.
+        "(FROM kept WHERE n < 100)",
+        "(SELECT s.n AS n, s.ids AS ids FROM (SELECT unnest(list({'n': n, 'ids': ids})) AS s FROM kept))",
+    ],
+)
 def test_lists_whose_ids_are_shared_with_the_result_stay_what_they_are(con, source):
     con.execute(
         "CREATE OR REPLACE TEMP TABLE kept AS SELECT n, [(n * 31 + i) % 1408 for i in range(n % 9)] AS ids "

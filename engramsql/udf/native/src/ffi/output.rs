@@ -178,14 +178,18 @@ impl<'a> OutVector<'a> {
         }
     }
 
-    /// Shares the values of `other`, of which nothing is copied; nothing more may be written to this vector then.
+    /// Shares the values of `other` instead of holding some: they are read where they are. To write to this vector
+    /// afterwards would be to write to `other`, so it is used up; nor may its list or struct be resized any more.
     ///
     /// # Panics
-    /// If `other` is no BIGINT vector, or this one is none or is longer.
-    pub fn reference(self, other: &Vector<'_>) {
+    /// If one of them is no BIGINT vector, or they are not of one length.
+    pub fn share(self, other: &Vector<'_>) {
         let bigints = self.ty == Column::BigInt && *other.ty() == Type::Int(IntType::I64);
-        assert!(bigints && self.len <= other.len(), "{} values of {} shared as {:?}", other.len(), other.ty(), self.ty);
-        // SAFETY: both are live vectors of one type; DuckDB counts who uses the values.
+        assert!(bigints && self.len == other.len(), "{} values of {} shared as {:?}", other.len(), other.ty(), self.ty);
+        // SAFETY: both are live vectors, and nothing is thrown where their types are one. DuckDB takes a counted reference
+        // to what holds the values and the validity mask of `other`. It gives both vectors memory of their own again before
+        // it writes the next chunk, and by then has used this one or copied it: its own functions that take a value into
+        // a STRUCT do the same.
         unsafe { duckdb_vector_reference_vector(self.raw, other.raw()) }
     }
 

@@ -4,7 +4,7 @@
 use super::ids;
 use super::sequence::Sequences;
 use super::tables::{Resolver, TableArgument, needs_spec};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ffi::{
     Chunk, Column, IntType, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector,
 };
@@ -65,7 +65,7 @@ impl Scalar for Ids {
         let (names, lists) = (input.column(0)?, input.column(1)?);
         if let (TableArgument::Constant(_), Some(found)) = (bound, lists.entries())
             && *lists.ty() == Type::List(Box::new(Type::Int(IntType::I64)))
-            && plain(local, found, &lists.elements(), output)?
+            && share(local, found, &lists.elements(), output)?
         {
             return Ok(());
         }
@@ -93,33 +93,34 @@ impl Scalar for Ids {
 }
 
 /// The same for lists of one table without a NULL: what a column of ids comes as, where a list is one id and what is done
-/// for a list is done for each row. The ids stay where they are if the lists lie side by side, as nearly all do.
-fn plain(local: &mut Local, lists: &[ListEntry], elements: &Vector<'_>, output: &mut OutVector<'_>) -> Result<bool> {
-    let (Some(ids), Some(first)) = (elements.bigints(), lists.first()) else {
+/// for a list is done for each row. The result shares the ids if the lists are all of them, in order, as nearly always;
+/// false if it cannot. (Where a filter kept some of the lists, the shared field would be longer than the other fields of its
+/// struct, which DuckDB refuses where it verifies vectors.)
+fn share(local: &mut Local, lists: &[ListEntry], elements: &Vector<'_>, output: &mut OutVector<'_>) -> Result<bool> {
+    let Some(ids) = elements.bigints() else {
         return Ok(false);
     };
-    let mut end = first.offset;
+    let mut end = 0;
     for list in lists {
         if list.offset != end {
             return Ok(false);
         }
         end += list.length;
     }
-    // Callers checked nothing of the entries; DuckDB made them.
-    let (start, end) = (first.offset as usize, end as usize);
-    let used = ids.get(start..end).ok_or_else(|| Error::argument("a list leaves its elements"))?;
-    local.resolver.table(0).check_ids(used)?;
-    let mut places = output.struct_elements(end)?;
+    if end != ids.len() as u64 {
+        return Ok(false);
+    }
+    local.resolver.table(0).check_ids(ids)?;
+    let mut places = output.struct_elements(ids.len())?;
     let mut ord = places.field(0);
-    let (unused, mut ords) = ord.values::<i64>(end).split_at_mut(start);
-    unused.fill(0);
+    let mut ords = ord.values::<i64>(ids.len());
     for list in lists {
         let (of_list, rest) = ords.split_at_mut(list.length as usize);
         of_list.iter_mut().zip(0..).for_each(|(slot, place)| *slot = place);
         ords = rest;
     }
-    places.field(1).set_nulls(0..end);
-    places.field(2).reference(elements);
+    places.field(1).set_nulls(0..ids.len());
+    places.field(2).share(elements);
     output.values::<ListEntry>(lists.len()).copy_from_slice(lists);
     Ok(true)
 }
