@@ -3,7 +3,7 @@
 //! A macro that compares its argument with a column would find nothing where an argument makes no sense, or round it.
 
 use super::ids;
-use super::tables::{Resolver, TableArgument};
+use super::table_scalar::{TableScalar, Tables};
 use crate::error::{Error, Result};
 use crate::ffi::{Chunk, Column, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector};
 use engram_engine::catalog::Session;
@@ -12,40 +12,24 @@ use std::sync::Arc;
 /// `_engram_row_id(table, rowid)`: the id, if the table has that row; NULL for NULL.
 pub struct RowId;
 
-impl Scalar for RowId {
+impl TableScalar for RowId {
     const NAME: &'static str = "_engram_row_id";
     const SPOKEN: &'static str = "engram_row_ngrams";
     const UNFOLDED: bool = true;
-    type Bound = TableArgument;
-    type Local = Resolver;
+    type Scratch = ();
 
     fn overloads() -> Vec<Overload> {
         vec![Overload { parameters: (&[Parameter::Text, Parameter::Any]).into(), result: Column::BigInt }]
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind(session, arguments, 0)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Resolver> {
-        bound.resolve(session)
-    }
-
-    fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        resolver: &mut Resolver,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
-        let (names, values) = (input.column(0)?, input.column(1)?);
+    fn call(tables: &mut Tables<'_>, _scratch: &mut (), input: &Chunk<'_>, output: &mut OutVector<'_>) -> Result<()> {
+        let values = input.column(1)?;
         for row in 0..input.len() {
             if values.is_null(row) {
                 output.set_null(row);
                 continue;
             }
-            let index = resolver.of_row(session, bound, &names, row)?;
-            let table = resolver.table(index);
+            let table = tables.of_row(row)?;
             if !is_integer(&values) {
                 let (ty, shown) = (values.ty(), values.first_shown().unwrap_or_default());
                 return Err(Error::argument(format!(

@@ -2,18 +2,17 @@
 
 use super::ids;
 use super::stretch::Stretch;
-use super::tables::{Resolver, TableArgument};
+use super::table_scalar::Tables;
 use crate::error::{Error, Result};
 use crate::ffi::{Chunk, OutVector, Type, Vector};
 use engram_engine::Table;
-use engram_engine::catalog::Session;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// State of one thread: tables seen and reused memory.
+/// Memory of one thread.
+#[derive(Default)]
 pub struct Gather {
-    pub resolver: Resolver,
-    /// Batch `i` belongs to the resolver's table `i`.
+    /// Batch `i` belongs to table number `i`.
     batches: Vec<Batch>,
     nulls: Vec<usize>,
     stretch: Stretch,
@@ -37,22 +36,13 @@ pub enum Plain<'a> {
 }
 
 impl Gather {
-    pub fn new(session: &Session, argument: &TableArgument) -> Result<Gather> {
-        Ok(Gather {
-            resolver: argument.resolve(session)?,
-            batches: Vec::new(),
-            nulls: Vec::new(),
-            stretch: Stretch::default(),
-        })
-    }
-
     /// The batches of the last chunk, with their tables.
-    pub fn batches(&self) -> impl Iterator<Item = (&Arc<Table>, &Batch)> {
+    pub fn batches<'a>(&'a self, tables: &'a Tables<'_>) -> impl Iterator<Item = (&'a Arc<Table>, &'a Batch)> {
         self.batches
             .iter()
             .enumerate()
             .filter(|(_, batch)| !batch.rows.is_empty())
-            .map(|(index, batch)| (self.resolver.table(index), batch))
+            .map(|(number, batch)| (tables.table(number), batch))
     }
 
     fn start(&mut self) {
@@ -62,42 +52,33 @@ impl Gather {
         }
     }
 
-    fn batch(&mut self, index: usize) -> &mut Batch {
-        if self.batches.len() <= index {
-            self.batches.resize_with(index + 1, Batch::default);
+    fn batch(&mut self, number: usize) -> &mut Batch {
+        if self.batches.len() <= number {
+            self.batches.resize_with(number + 1, Batch::default);
         }
-        &mut self.batches[index]
+        &mut self.batches[number]
     }
 
     /// The rows of a chunk that names one table and no NULL, as most chunks do: nothing has to be collected.
-    pub fn plain<'a>(&mut self, argument: &TableArgument, values: &'a Vector<'_>) -> Option<(&Table, Plain<'a>)> {
-        let (TableArgument::Constant(_), Some(ids)) = (argument, values.bigints()) else {
-            return None;
-        };
-        let table = self.resolver.table(0);
+    pub fn plain<'a, 't>(&mut self, tables: &'t Tables<'_>, values: &'a Vector<'_>) -> Option<(&'t Table, Plain<'a>)> {
+        let (table, ids) = (tables.only()?, values.bigints()?);
         Some((&**table, self.stretch.first(table, ids).map_or(Plain::Ids(ids), Plain::Stretch)))
     }
 
     /// Collects `(table, rowid)` arguments. A NULL id makes its row NULL.
-    pub fn ids(
-        &mut self,
-        session: &Session,
-        argument: &TableArgument,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
-        let (names, values) = (input.column(0)?, input.column(1)?);
+    pub fn ids(&mut self, tables: &mut Tables<'_>, input: &Chunk<'_>, output: &mut OutVector<'_>) -> Result<()> {
+        let values = input.column(1)?;
         ids::check_integers(ids::ROW_IDS, &values)?;
         self.start();
-        if matches!(argument, TableArgument::Constant(_)) {
-            return self.append(0, &values, 0..input.len(), output);
+        if let Some(table) = tables.only() {
+            return self.append(0, table, &values, 0..input.len(), output);
         }
         for row in 0..input.len() {
             if values.is_null(row) {
                 output.set_null(row);
             } else {
-                let index = self.resolver.of_row(session, argument, &names, row)?;
-                self.append(index, &values, row..row + 1, output)?;
+                let number = tables.number(row)?;
+                self.append(number, tables.table(number), &values, row..row + 1, output)?;
             }
         }
         Ok(())
@@ -105,22 +86,22 @@ impl Gather {
 
     fn append(
         &mut self,
-        index: usize,
+        number: usize,
+        table: &Table,
         values: &Vector<'_>,
         rows: Range<usize>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         let mut nulls = std::mem::take(&mut self.nulls);
         nulls.clear();
-        let table = Arc::clone(self.resolver.table(index));
-        let batch = self.batch(index);
+        let batch = self.batch(number);
         let mut next = batch.ids.len();
         values
             .append_ints(rows.clone(), &mut batch.ids, &mut |null| {
                 nulls.push(rows.start + null);
                 Ok(())
             })
-            .map_err(|fault| ids::row_id_fault(&table, fault))?;
+            .map_err(|fault| ids::row_id_fault(table, fault))?;
         let mut null = nulls.iter().copied().peekable();
         for row in rows {
             if null.next_if_eq(&row).is_some() {
@@ -135,14 +116,8 @@ impl Gather {
     }
 
     /// Collects `(table, rowids)` arguments. A NULL list, or a NULL in it, makes its row NULL.
-    pub fn lists(
-        &mut self,
-        session: &Session,
-        argument: &TableArgument,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
-        let (names, lists) = (input.column(0)?, input.column(1)?);
+    pub fn lists(&mut self, tables: &mut Tables<'_>, input: &Chunk<'_>, output: &mut OutVector<'_>) -> Result<()> {
+        let lists = input.column(1)?;
         ids::check_lists(ids::ROW_IDS, &lists)?;
         self.start();
         if *lists.ty() == Type::Null {
@@ -155,9 +130,8 @@ impl Gather {
                 output.set_null(row);
                 continue;
             }
-            let index = self.resolver.of_row(session, argument, &names, row)?;
-            let table = Arc::clone(self.resolver.table(index));
-            let batch = self.batch(index);
+            let number = tables.number(row)?;
+            let batch = self.batch(number);
             let start = batch.ids.len();
             let mut has_null = false;
             elements
@@ -165,7 +139,7 @@ impl Gather {
                     has_null = true;
                     Ok(())
                 })
-                .map_err(|fault| ids::row_id_fault(&table, fault))?;
+                .map_err(|fault| ids::row_id_fault(tables.table(number), fault))?;
             if has_null {
                 batch.ids.truncate(start);
                 output.set_null(row);
@@ -177,8 +151,8 @@ impl Gather {
     }
 
     /// Sum of `width(table) * ids` over the batches.
-    pub fn total(&self, width: impl Fn(&Table) -> Result<usize>) -> Result<usize> {
-        self.batches().try_fold(0usize, |total, (table, batch)| {
+    pub fn total(&self, tables: &Tables<'_>, width: impl Fn(&Table) -> Result<usize>) -> Result<usize> {
+        self.batches(tables).try_fold(0usize, |total, (table, batch)| {
             width(table)?
                 .checked_mul(batch.ids.len())
                 .and_then(|size| size.checked_add(total))

@@ -5,18 +5,17 @@ use super::fields::write_fields;
 use super::gather::{Gather, Plain};
 use super::scalars::TABLE_AND_IDS;
 use super::scratch::grown;
-use super::tables::{TableArgument, needs_format};
+use super::table_scalar::{Check, TableScalar, Tables};
+use super::tables::needs_format;
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, Fields, HugeInt, OutVector, Overload, Scalar, ScalarArguments};
+use crate::ffi::{Chunk, Column, Fields, HugeInt, OutVector, Overload};
 use engram_engine::Table;
-use engram_engine::catalog::Session;
 use engram_engine::format::ValueFormat;
 use engram_engine::inspect::{OfRow, RowHash, RowKind, RowScales, RowStats, of_rows, scan_of_rows};
 use std::marker::PhantomData;
-use std::sync::Arc;
 
-/// Something that can be asked of a row by a scalar function.
-pub trait Asked: OfRow {
+/// What a scalar function answers about a row.
+pub trait SqlAnswer: OfRow {
     /// SQL name.
     const NAME: &'static str;
     /// Name in error texts.
@@ -37,49 +36,39 @@ pub trait Asked: OfRow {
 /// The scalar function that asks `A` of rows.
 pub struct Answers<A>(PhantomData<A>);
 
-/// Tables and scratch memory of one thread.
-pub struct Local<A> {
+/// Memory of one thread.
+#[derive(Default)]
+pub struct Scratch<A> {
     gather: Gather,
     found: Vec<A>,
     /// Rows of the chunk that are not NULL.
     rows: Vec<usize>,
 }
 
-impl<A: Asked> Scalar for Answers<A> {
+impl<A: SqlAnswer> TableScalar for Answers<A> {
     const NAME: &'static str = A::NAME;
     const SPOKEN: &'static str = A::SPOKEN;
-    type Bound = TableArgument;
-    type Local = Local<A>;
+    const CHECK: Check = A::check;
+    type Scratch = Scratch<A>;
 
     fn overloads() -> Vec<Overload> {
         vec![Overload { parameters: TABLE_AND_IDS.into(), result: A::RESULT }]
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind_checked(session, arguments, 0, A::check)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Local<A>> {
-        Ok(Local { gather: Gather::new(session, bound)?, found: Vec::new(), rows: Vec::new() })
-    }
-
     fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        local: &mut Local<A>,
+        tables: &mut Tables<'_>,
+        scratch: &mut Scratch<A>,
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let Local { gather, found, rows } = local;
+        let Scratch { gather, found, rows } = scratch;
         rows.clear();
-        if let TableArgument::Constant(_) = bound
-            && A::is_absent(gather.resolver.table(0))
-        {
-            gather.ids(session, bound, input, output)?;
+        if tables.only().is_some_and(|table| A::is_absent(table)) {
+            gather.ids(tables, input, output)?;
             output.set_nulls(0..input.len());
             return Ok(());
         }
-        if let Some((table, plain)) = gather.plain(bound, &input.column(1)?) {
+        if let Some((table, plain)) = gather.plain(tables, &input.column(1)?) {
             let found = grown(found, input.len());
             match plain {
                 Plain::Stretch(first) => scan_of_rows(table, first, found)?,
@@ -89,8 +78,8 @@ impl<A: Asked> Scalar for Answers<A> {
             write(output, input.len(), rows, found);
             return Ok(());
         }
-        gather.ids(session, bound, input, output)?;
-        for (table, batch) in gather.batches() {
+        gather.ids(tables, input, output)?;
+        for (table, batch) in gather.batches(tables) {
             let found = grown(found, batch.ids.len());
             of_rows(table, &batch.ids, found)?;
             rows.clear();
@@ -103,7 +92,7 @@ impl<A: Asked> Scalar for Answers<A> {
 
 /// Writes some rows after the others: field by field, all answers of a chunk would leave the processor's first cache in
 /// between.
-fn write<A: Asked>(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[A]) {
+fn write<A: SqlAnswer>(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[A]) {
     const GROUP: usize = 128;
     for (rows, found) in rows.chunks(GROUP).zip(found.chunks(GROUP)) {
         A::write(output, len, rows, found);
@@ -127,7 +116,7 @@ const STATS: Fields = &[
 ];
 
 /// `engram_row_stats(table, rowid)`.
-impl Asked for RowStats {
+impl SqlAnswer for RowStats {
     const NAME: &'static str = "engram_row_stats";
     const RESULT: Column = Column::Struct(STATS);
 
@@ -156,7 +145,7 @@ impl Asked for RowStats {
 }
 
 /// `_engram_row_kind(table, rowid)`.
-impl Asked for RowKind {
+impl SqlAnswer for RowKind {
     const NAME: &'static str = "_engram_row_kind";
     // Macros of several names stand upon it.
     const SPOKEN: &'static str = "engramsql";
@@ -177,7 +166,7 @@ impl Asked for RowKind {
 }
 
 /// `_engram_row_scales(table, rowid)`.
-impl Asked for RowScales {
+impl SqlAnswer for RowScales {
     const NAME: &'static str = "_engram_row_scales";
     const SPOKEN: &'static str = "engram_scale_ranges";
     const RESULT: Column = Column::Struct(&[(c"min", Column::Float), (c"max", Column::Float)]);
@@ -187,7 +176,7 @@ impl Asked for RowScales {
     }
 
     fn is_absent(table: &Table) -> bool {
-        !matches!(table.format(), Some(ValueFormat::Fp8E4m3E8m0 | ValueFormat::Nvfp4 { .. }))
+        !table.format().is_some_and(ValueFormat::has_block_scales)
     }
 
     fn write(output: &mut OutVector<'_>, len: usize, rows: &[usize], found: &[RowScales]) {
@@ -200,7 +189,7 @@ impl Asked for RowScales {
 
 /// `engram_row_hash(table, rowid)`. A signed number: DuckDB hands an unsigned one of 128 bits to Arrow as a decimal that is
 /// wrong in its upper half.
-impl Asked for RowHash {
+impl SqlAnswer for RowHash {
     const NAME: &'static str = "engram_row_hash";
     const RESULT: Column = Column::HugeInt;
 

@@ -3,16 +3,13 @@
 
 use super::ids;
 use super::sequence::Sequences;
-use super::tables::{Resolver, TableArgument, needs_spec};
+use super::table_scalar::{Check, TableScalar, Tables};
+use super::tables::needs_spec;
 use crate::error::Result;
-use crate::ffi::{
-    Chunk, Column, IntType, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector,
-};
+use crate::ffi::{Chunk, Column, IntType, ListEntry, OutVector, Overload, Parameter, Type, Vector};
 use engram_engine::Table;
-use engram_engine::catalog::Session;
 use engram_engine::spec::Sequence;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Types of a list argument. ANY alone would do; but DuckDB 1.5 binds a macro's body when it makes the macro, as far as
 /// the types of its parameters do not matter, and finds a table name there that is no constant yet.
@@ -21,10 +18,9 @@ pub const LISTS: [Parameter; 2] = [Parameter::BigIntList, Parameter::Any];
 /// `_engram_list(table, rowids)`: every id of a list, or of a list of lists, with its place, checked against the table.
 pub struct Ids;
 
-/// Tables and scratch memory of one thread.
+/// Memory of one thread.
 #[derive(Default)]
-pub struct Local {
-    resolver: Resolver,
+pub struct Scratch {
     /// Lists of the chunk that are not NULL: row, table, range in `ids`.
     lists: Vec<(usize, usize, Range<usize>)>,
     /// Row ids; 0 where `nulls` says NULL.
@@ -34,12 +30,11 @@ pub struct Local {
     tokens: Vec<i64>,
 }
 
-impl Scalar for Ids {
+impl TableScalar for Ids {
     const NAME: &'static str = "_engram_list";
     const SPOKEN: &'static str = "engram_fetch";
     const UNFOLDED: bool = true;
-    type Bound = TableArgument;
-    type Local = Local;
+    type Scratch = Scratch;
 
     fn overloads() -> Vec<Overload> {
         let places =
@@ -47,47 +42,38 @@ impl Scalar for Ids {
         LISTS.map(|ids| Overload { parameters: vec![Parameter::Text, ids].into(), result: places }).to_vec()
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind(session, arguments, 0)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Local> {
-        Ok(Local { resolver: bound.resolve(session)?, ..Local::default() })
-    }
-
     fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        local: &mut Local,
+        tables: &mut Tables<'_>,
+        scratch: &mut Scratch,
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let (names, lists) = (input.column(0)?, input.column(1)?);
-        if let (TableArgument::Constant(_), Some(found)) = (bound, lists.entries())
+        let lists = input.column(1)?;
+        if let (Some(table), Some(found)) = (tables.only(), lists.entries())
             && *lists.ty() == Type::List(Box::new(Type::Int(IntType::I64)))
-            && share(local, found, &lists.elements(), output)?
+            && share(table, found, &lists.elements(), output)?
         {
             return Ok(());
         }
-        let nested = local.read(session, bound, &names, &lists)?;
+        let nested = scratch.read(tables, &lists)?;
         let rows = input.len();
-        let total = local.ids.len();
+        let total = scratch.ids.len();
         let mut places = output.struct_elements(total)?;
         let mut ord = places.field(0);
         let ords = ord.values::<i64>(total);
-        for (_, _, range) in &local.lists {
+        for (_, _, range) in &scratch.lists {
             ords[range.clone()].iter_mut().zip(0..).for_each(|(slot, place)| *slot = place);
         }
         let mut token = places.field(1);
         if nested {
-            token.values::<i64>(total).copy_from_slice(&local.tokens);
+            token.values::<i64>(total).copy_from_slice(&scratch.tokens);
         } else {
             token.set_nulls(0..total);
         }
         let mut rowid = places.field(2);
-        rowid.values::<i64>(total).copy_from_slice(&local.ids);
-        local.nulls.iter().for_each(|&row| rowid.set_null(row));
-        entries(output, rows, local.lists.iter().map(|(row, _, range)| (*row, range.clone())));
+        rowid.values::<i64>(total).copy_from_slice(&scratch.ids);
+        scratch.nulls.iter().for_each(|&row| rowid.set_null(row));
+        entries(output, rows, scratch.lists.iter().map(|(row, _, range)| (*row, range.clone())));
         Ok(())
     }
 }
@@ -96,7 +82,7 @@ impl Scalar for Ids {
 /// for a list is done for each row. The result shares the ids if the lists are all of them, in order, as nearly always;
 /// false if it cannot. (Where a filter kept some of the lists, the shared field would be longer than the other fields of its
 /// struct, which DuckDB refuses where it verifies vectors.)
-fn share(local: &mut Local, lists: &[ListEntry], elements: &Vector<'_>, output: &mut OutVector<'_>) -> Result<bool> {
+fn share(table: &Table, lists: &[ListEntry], elements: &Vector<'_>, output: &mut OutVector<'_>) -> Result<bool> {
     let Some(ids) = elements.bigints() else {
         return Ok(false);
     };
@@ -110,7 +96,7 @@ fn share(local: &mut Local, lists: &[ListEntry], elements: &Vector<'_>, output: 
     if end != ids.len() as u64 {
         return Ok(false);
     }
-    local.resolver.table(0).check_ids(ids)?;
+    table.check_ids(ids)?;
     let mut places = output.struct_elements(ids.len())?;
     let mut ord = places.field(0);
     let mut ords = ord.values::<i64>(ids.len());
@@ -125,15 +111,9 @@ fn share(local: &mut Local, lists: &[ListEntry], elements: &Vector<'_>, output: 
     Ok(true)
 }
 
-impl Local {
+impl Scratch {
     /// Collects the lists of a chunk and checks their ids; whether they are lists of lists.
-    fn read(
-        &mut self,
-        session: &Session,
-        bound: &TableArgument,
-        names: &Vector<'_>,
-        lists: &Vector<'_>,
-    ) -> Result<bool> {
+    fn read(&mut self, tables: &mut Tables<'_>, lists: &Vector<'_>) -> Result<bool> {
         self.lists.clear();
         self.ids.clear();
         self.nulls.clear();
@@ -149,31 +129,31 @@ impl Local {
             if lists.is_null(row) {
                 continue;
             }
-            let index = self.resolver.of_row(session, bound, names, row)?;
-            let table = Arc::clone(self.resolver.table(index));
+            let number = tables.number(row)?;
+            let table = tables.table(number);
             let start = self.ids.len();
             let range = lists.list(row, &outer);
             match &inner {
-                None => self.append(&table, &outer, range)?,
+                None => self.append(table, &outer, range)?,
                 Some(inner) => {
                     for (token, list) in range.enumerate() {
                         if !outer.is_null(list) {
-                            self.append(&table, inner, outer.list(list, inner))?;
+                            self.append(table, inner, outer.list(list, inner))?;
                             self.tokens.resize(self.ids.len(), token as i64);
                         }
                     }
                 }
             }
-            self.lists.push((row, index, start..self.ids.len()));
+            self.lists.push((row, number, start..self.ids.len()));
         }
         // One check for all lists of one table: their ids lie side by side.
         let mut lists = self.lists.iter().peekable();
-        while let Some((_, index, range)) = lists.next() {
+        while let Some((_, number, range)) = lists.next() {
             let mut end = range.end;
-            while let Some((_, _, range)) = lists.next_if(|(_, next, _)| next == index) {
+            while let Some((_, _, range)) = lists.next_if(|(_, next, _)| next == number) {
                 end = range.end;
             }
-            self.resolver.table(*index).check_ids(&self.ids[range.start..end])?;
+            tables.table(*number).check_ids(&self.ids[range.start..end])?;
         }
         Ok(inner.is_some())
     }
@@ -227,12 +207,12 @@ fn entries(output: &mut OutVector<'_>, rows: usize, lists: impl Iterator<Item = 
 /// `_engram_sequence(table, tokens, history)`: every token of a sequence with the row ids it looks up.
 pub struct SequenceTokens;
 
-impl Scalar for SequenceTokens {
+impl TableScalar for SequenceTokens {
     const NAME: &'static str = "_engram_sequence";
     const SPOKEN: &'static str = "engram_embeddings";
     const UNFOLDED: bool = true;
-    type Bound = TableArgument;
-    type Local = Resolver;
+    const CHECK: Check = needs_spec;
+    type Scratch = ();
 
     fn overloads() -> Vec<Overload> {
         let tokens = Column::StructList(&[
@@ -245,32 +225,18 @@ impl Scalar for SequenceTokens {
             .to_vec()
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind_checked(session, arguments, 0, needs_spec)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Resolver> {
-        bound.resolve(session)
-    }
-
-    fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        resolver: &mut Resolver,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
+    fn call(tables: &mut Tables<'_>, _scratch: &mut (), input: &Chunk<'_>, output: &mut OutVector<'_>) -> Result<()> {
         let rows = input.len();
-        let (names, lists, before) = (input.column(0)?, input.column(1)?, input.column(2)?);
+        let (lists, before) = (input.column(1)?, input.column(2)?);
         let mut tokens = Vec::new();
         let mut rowids: Vec<i64> = Vec::new();
         // Row, range in `tokens`, range in `rowids`.
         let mut found: Vec<(usize, Range<usize>, Range<usize>)> = Vec::new();
         let mut history = Vec::new();
-        let sequences = Sequences::new(&names, &lists, &before)?;
+        let sequences = Sequences::new(&lists, &before)?;
         for row in 0..rows {
             let (first, start) = (tokens.len(), rowids.len());
-            let Some(table) = sequences.read(session, bound, resolver, row, &mut tokens, &mut history)? else {
+            let Some(table) = sequences.read(tables, row, &mut tokens, &mut history)? else {
                 continue;
             };
             let spec = table.require_spec()?;

@@ -37,6 +37,7 @@ mod sequence;
 mod settings;
 mod stream;
 mod stretch;
+mod table_scalar;
 mod tables;
 mod tokens;
 mod typed;

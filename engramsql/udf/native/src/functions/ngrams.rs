@@ -3,11 +3,12 @@
 
 use super::lists::LISTS;
 use super::sequence::Sequences;
-use super::tables::{Resolver, TableArgument, needs_spec};
+use super::table_scalar::{Check, TableScalar, Tables};
+use super::tables::needs_spec;
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, Fields, HugeInt, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
-use engram_engine::catalog::Session;
-use engram_engine::spec::{HeadRun, Ngrams, Sequence};
+use crate::ffi::{Chunk, Column, Fields, HugeInt, ListEntry, OutVector, Overload, Parameter};
+use engram_engine::spec::{HeadRun, Sequence};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Fields of one n-gram.
@@ -21,129 +22,126 @@ const FIELDS: Fields = &[
 /// The function. A history that is NULL is none.
 pub struct OfSequence;
 
-/// Tables and scratch memory of one thread.
-pub struct Local {
-    resolver: Resolver,
+/// Memory of one thread.
+#[derive(Default)]
+pub struct Scratch {
+    /// Tokens of all sequences of the chunk, and those before each.
     tokens: Vec<i64>,
+    before: Vec<i64>,
     history: Vec<i64>,
+    sequences: Vec<Hashed>,
 }
 
-/// The n-grams of one sequence.
+/// One sequence of a chunk: its row, and where what belongs to it lies among that of all.
 struct Hashed {
     row: usize,
-    heads: usize,
-    rowids: Vec<i64>,
-    ngrams: Ngrams,
+    tokens: Range<usize>,
+    before: Range<usize>,
+    rowids: Range<usize>,
 }
 
-impl Scalar for OfSequence {
+impl TableScalar for OfSequence {
     const NAME: &'static str = "_engram_ngrams";
     const SPOKEN: &'static str = "engram_ngrams";
     const UNFOLDED: bool = true;
-    type Bound = TableArgument;
-    type Local = Local;
+    const CHECK: Check = needs_spec;
+    type Scratch = Scratch;
 
     fn overloads() -> Vec<Overload> {
         let result = Column::StructList(FIELDS);
         LISTS.map(|list| Overload { parameters: vec![Parameter::Text, list, Parameter::Any].into(), result }).to_vec()
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind_checked(session, arguments, 0, needs_spec)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Local> {
-        Ok(Local { resolver: bound.resolve(session)?, tokens: Vec::new(), history: Vec::new() })
-    }
-
     fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        local: &mut Local,
+        tables: &mut Tables<'_>,
+        scratch: &mut Scratch,
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let (names, token_lists, history_lists) = (input.column(0)?, input.column(1)?, input.column(2)?);
-        let lists = Sequences::new(&names, &token_lists, &history_lists)?;
-        let Local { resolver, tokens, history } = local;
-        let mut sequences = Vec::with_capacity(input.len());
-        for row in 0..input.len() {
-            tokens.clear();
-            let Some(table) = lists.read(session, bound, resolver, row, tokens, history)? else {
+        let (token_lists, history_lists) = (input.column(1)?, input.column(2)?);
+        let lists = Sequences::new(&token_lists, &history_lists)?;
+        let Scratch { tokens, before, history, sequences } = scratch;
+        tokens.clear();
+        before.clear();
+        sequences.clear();
+        let mut total = 0;
+        let mut entries = vec![ListEntry { offset: 0, length: 0 }; input.len()];
+        for (row, entry) in entries.iter_mut().enumerate() {
+            let (first, first_before) = (tokens.len(), before.len());
+            let Some(table) = lists.read(tables, row, tokens, history)? else {
                 output.set_null(row);
                 continue;
             };
             let spec = table.require_spec()?;
-            let sequence = Sequence::new(tokens).with_history(history);
-            let rowids = spec.rowids(sequence).map_err(|error| lists.told(row, error.into()))?;
-            let ngrams = spec.ngrams(sequence)?;
-            sequences.push(Hashed { row, heads: spec.heads(), rowids, ngrams });
+            let sequence = Sequence::new(&tokens[first..]).with_history(history);
+            spec.check(sequence).map_err(|error| lists.told(row, error.into()))?;
+            before.extend_from_slice(history);
+            let length = sequence.tokens.len() * spec.heads();
+            *entry = ListEntry { offset: total as u64, length: length as u64 };
+            sequences.push(Hashed {
+                row,
+                tokens: first..tokens.len(),
+                before: first_before..before.len(),
+                rowids: total..total + length,
+            });
+            total += length;
         }
-        write(&sequences, input.len(), output)
+
+        // A chunk of long sequences has millions of row ids, so each is computed where it is to lie.
+        let mut structs = output.struct_elements(total)?;
+        let mut field = structs.field(0);
+        let places = field.values::<i64>(total);
+        for of in &*sequences {
+            let of_tokens = places[of.rowids.clone()].chunks_mut(of.heads());
+            of_tokens.zip(0..).for_each(|(slots, token)| slots.fill(token));
+        }
+        let mut field = structs.field(1);
+        let heads = field.values::<i32>(total);
+        for of in &*sequences {
+            for slots in heads[of.rowids.clone()].chunks_mut(of.heads()) {
+                slots.iter_mut().zip(0..).for_each(|(slot, head)| *slot = head);
+            }
+        }
+        let mut field = structs.field(2);
+        let rowids = field.values::<i64>(total);
+        for of in &*sequences {
+            let spec = tables.of_row(of.row)?.require_spec()?;
+            spec.rowids_into(of.sequence(tokens, before), &mut rowids[of.rowids.clone()])?;
+        }
+        let mut field = structs.field(3);
+        let lists = field.values::<ListEntry>(total);
+        let mut ids = Vec::new();
+        for of in &*sequences {
+            let ngrams = tables.of_row(of.row)?.require_spec()?.ngrams(of.sequence(tokens, before))?;
+            for (slot, range) in lists[of.rowids.clone()].iter_mut().zip(ngrams.ranges()) {
+                *slot = ListEntry { offset: (ids.len() + range.start) as u64, length: range.len() as u64 };
+            }
+            ids.extend_from_slice(ngrams.ids());
+        }
+        field.integer_elements(ids.len())?.copy_from_slice(&ids);
+        output.values::<ListEntry>(input.len()).copy_from_slice(&entries);
+        Ok(())
     }
 }
 
-fn write(sequences: &[Hashed], rows: usize, output: &mut OutVector<'_>) -> Result<()> {
-    let mut entries = vec![ListEntry { offset: 0, length: 0 }; rows];
-    let mut total = 0;
-    for sequence in sequences {
-        entries[sequence.row] = ListEntry { offset: total as u64, length: sequence.rowids.len() as u64 };
-        total += sequence.rowids.len();
+impl Hashed {
+    /// Row ids per token; 1 if there are none.
+    fn heads(&self) -> usize {
+        self.rowids.len().checked_div(self.tokens.len()).unwrap_or_default().max(1)
     }
-    let mut structs = output.struct_elements(total)?;
-    let mut at = 0;
-    let mut field = structs.field(0);
-    let tokens = field.values::<i64>(total);
-    for sequence in sequences {
-        for index in 0..sequence.rowids.len() {
-            tokens[at + index] = (index / sequence.heads) as i64;
-        }
-        at += sequence.rowids.len();
+
+    fn sequence<'a>(&self, tokens: &'a [i64], before: &'a [i64]) -> Sequence<'a> {
+        Sequence::new(&tokens[self.tokens.clone()]).with_history(&before[self.before.clone()])
     }
-    at = 0;
-    let mut field = structs.field(1);
-    let heads = field.values::<i32>(total);
-    for sequence in sequences {
-        for index in 0..sequence.rowids.len() {
-            heads[at + index] = (index % sequence.heads) as i32;
-        }
-        at += sequence.rowids.len();
-    }
-    at = 0;
-    let mut field = structs.field(2);
-    let rowids = field.values::<i64>(total);
-    for sequence in sequences {
-        rowids[at..at + sequence.rowids.len()].copy_from_slice(&sequence.rowids);
-        at += sequence.rowids.len();
-    }
-    let mut field = structs.field(3);
-    let ids = field.integer_elements(sequences.iter().map(|sequence| sequence.ngrams.ids().len()).sum())?;
-    at = 0;
-    for sequence in sequences {
-        let of = sequence.ngrams.ids();
-        ids[at..at + of.len()].copy_from_slice(of);
-        at += of.len();
-    }
-    let lists = field.values::<ListEntry>(total);
-    let mut lists = lists.iter_mut();
-    at = 0;
-    for sequence in sequences {
-        for (range, list) in sequence.ngrams.ranges().zip(&mut lists) {
-            *list = ListEntry { offset: (at + range.start) as u64, length: range.len() as u64 };
-        }
-        at += sequence.ngrams.ids().len();
-    }
-    output.values::<ListEntry>(rows).copy_from_slice(&entries);
-    Ok(())
 }
 
 /// The n-gram of each run of heads at each token of a sequence: its first head, a key that tells it from other n-grams of
 /// that head, and the row ids of all of them. A tenth of what one line per head costs to count.
 pub struct Grams;
 
-/// Tables and scratch memory of one thread.
-pub struct GramsLocal {
-    resolver: Resolver,
+/// Memory of one thread.
+#[derive(Default)]
+pub struct GramsScratch {
     tokens: Vec<i64>,
     history: Vec<i64>,
     rowids: Vec<i64>,
@@ -158,11 +156,11 @@ struct Counted {
     tokens: usize,
 }
 
-impl Scalar for Grams {
+impl TableScalar for Grams {
     const NAME: &'static str = "_engram_grams";
     const SPOKEN: &'static str = "engram_ngrams";
-    type Bound = TableArgument;
-    type Local = GramsLocal;
+    const CHECK: Check = needs_spec;
+    type Scratch = GramsScratch;
 
     fn overloads() -> Vec<Overload> {
         let parameters = &[Parameter::Text, Parameter::Any, Parameter::Any];
@@ -174,33 +172,22 @@ impl Scalar for Grams {
         vec![Overload { parameters: parameters.into(), result }]
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind_checked(session, arguments, 0, needs_spec)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<GramsLocal> {
-        let resolver = bound.resolve(session)?;
-        let (tokens, history, rowids, keys, sequences) = Default::default();
-        Ok(GramsLocal { resolver, tokens, history, rowids, keys, sequences })
-    }
-
     fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        local: &mut GramsLocal,
+        tables: &mut Tables<'_>,
+        scratch: &mut GramsScratch,
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let (names, token_lists, history_lists) = (input.column(0)?, input.column(1)?, input.column(2)?);
-        let lists = Sequences::new(&names, &token_lists, &history_lists)?;
-        let GramsLocal { resolver, tokens, history, rowids, keys, sequences } = local;
+        let (token_lists, history_lists) = (input.column(1)?, input.column(2)?);
+        let lists = Sequences::new(&token_lists, &history_lists)?;
+        let GramsScratch { tokens, history, rowids, keys, sequences } = scratch;
         rowids.clear();
         keys.clear();
         sequences.clear();
         let mut known: Option<(usize, Arc<[HeadRun]>)> = None;
         for row in 0..input.len() {
             tokens.clear();
-            let Some(table) = lists.read(session, bound, resolver, row, tokens, history)? else {
+            let Some(table) = lists.read(tables, row, tokens, history)? else {
                 output.set_null(row);
                 continue;
             };

@@ -6,12 +6,11 @@
 
 use super::lists::LISTS;
 use super::sequence::Sequences;
-use super::tables::{Resolver, TableArgument, needs_spec};
+use super::table_scalar::{Check, TableScalar, Tables};
+use super::tables::needs_spec;
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
-use engram_engine::catalog::Session;
+use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter};
 use engram_engine::spec::Sequence;
-use std::sync::Arc;
 
 /// Tokens of a piece. A chunk of pieces has a million row ids where a token has sixteen.
 const PIECE: usize = 32;
@@ -19,10 +18,9 @@ const PIECE: usize = 32;
 /// The function. A history that is NULL is none.
 pub struct Pieces;
 
-/// Tables and scratch memory of one thread.
+/// Memory of one thread.
 #[derive(Default)]
-pub struct Local {
-    resolver: Resolver,
+pub struct Scratch {
     /// Tokens of the chunk, and those before each piece.
     tokens: Vec<i64>,
     before: Vec<i64>,
@@ -31,12 +29,12 @@ pub struct Local {
     pieces: Vec<(i64, usize, usize)>,
 }
 
-impl Scalar for Pieces {
+impl TableScalar for Pieces {
     const NAME: &'static str = "_engram_pieces";
     const SPOKEN: &'static str = "engram_ngrams";
     const UNFOLDED: bool = true;
-    type Bound = TableArgument;
-    type Local = Local;
+    const CHECK: Check = needs_spec;
+    type Scratch = Scratch;
 
     fn overloads() -> Vec<Overload> {
         let result = Column::StructList(&[
@@ -47,31 +45,22 @@ impl Scalar for Pieces {
         LISTS.map(|list| Overload { parameters: vec![Parameter::Text, list, Parameter::Any].into(), result }).to_vec()
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind_checked(session, arguments, 0, needs_spec)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Local> {
-        Ok(Local { resolver: bound.resolve(session)?, ..Local::default() })
-    }
-
     fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        local: &mut Local,
+        tables: &mut Tables<'_>,
+        scratch: &mut Scratch,
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let (names, token_lists, history_lists) = (input.column(0)?, input.column(1)?, input.column(2)?);
-        let lists = Sequences::new(&names, &token_lists, &history_lists)?;
-        let Local { resolver, tokens, before, history, pieces } = local;
+        let (token_lists, history_lists) = (input.column(1)?, input.column(2)?);
+        let lists = Sequences::new(&token_lists, &history_lists)?;
+        let Scratch { tokens, before, history, pieces } = scratch;
         tokens.clear();
         before.clear();
         pieces.clear();
         let mut entries = vec![ListEntry { offset: 0, length: 0 }; input.len()];
         for (row, entry) in entries.iter_mut().enumerate() {
             let first = tokens.len();
-            let Some(table) = lists.read(session, bound, resolver, row, tokens, history)? else {
+            let Some(table) = lists.read(tables, row, tokens, history)? else {
                 output.set_null(row);
                 continue;
             };

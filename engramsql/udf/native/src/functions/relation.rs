@@ -1,13 +1,11 @@
 //! The relation of a table: the SELECT that its name stands for, and `_engram_relation`, which tells it.
 
 use super::macros;
-use super::tables::{Resolver, TableArgument};
+use super::table_scalar::{TableScalar, Tables};
 use super::write;
 use crate::error::{Error, Result};
-use crate::ffi::{Chunk, Column, OutVector, Overload, Parameter, Scalar, ScalarArguments};
+use crate::ffi::{Chunk, Column, OutVector, Overload, Parameter};
 use engram_engine::Table;
-use engram_engine::catalog::Session;
-use std::sync::Arc;
 
 /// SQL for the relation of a table: its columns are those of `engram_scan`, and are computed for the rows and columns
 /// alone that a query uses. Functions are named with their schema: a user's macro of such a name must not take their
@@ -39,38 +37,22 @@ fn literal(text: &str) -> String {
 /// row id that is the expression `rowid`.
 pub struct Relation;
 
-impl Scalar for Relation {
+impl TableScalar for Relation {
     const NAME: &'static str = "_engram_relation";
-    type Bound = TableArgument;
-    type Local = Resolver;
+    type Scratch = ();
 
     fn overloads() -> Vec<Overload> {
         [1, 2].map(|count| Overload { parameters: vec![Parameter::Text; count].into(), result: Column::Text }).to_vec()
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind(session, arguments, 0)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Resolver> {
-        bound.resolve(session)
-    }
-
-    fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        resolver: &mut Resolver,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
+    fn call(tables: &mut Tables<'_>, _scratch: &mut (), input: &Chunk<'_>, output: &mut OutVector<'_>) -> Result<()> {
         let names = input.column(0)?;
         let rowids = if input.columns() > 1 { Some(input.column(1)?) } else { None };
         for row in 0..input.len() {
             if names.is_null(row) || rowids.as_ref().is_some_and(|rowids| rowids.is_null(row)) {
                 return Err(Error::argument("_engram_relation: an argument is NULL"));
             }
-            let index = resolver.of_row(session, bound, &names, row)?;
-            let (table, name) = (resolver.table(index), names.text(row)?);
+            let (table, name) = (tables.of_row(row)?, names.text(row)?);
             let text = match &rowids {
                 None => relation_sql(table, name),
                 Some(rowids) => embedding_sql(table, name, rowids.text(row)?),

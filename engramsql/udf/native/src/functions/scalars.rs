@@ -2,13 +2,12 @@
 
 use super::gather::{Gather, Plain};
 use super::scratch::grown;
-use super::tables::{TableArgument, needs_format};
+use super::table_scalar::{Check, TableScalar, Tables};
+use super::tables::needs_format;
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
+use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter};
 use engram_engine::Table;
-use engram_engine::catalog::Session;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 /// Parameters of functions of rows by id.
 pub const TABLE_AND_IDS: &[Parameter] = &[Parameter::Text, Parameter::Any];
@@ -16,39 +15,30 @@ pub const TABLE_AND_IDS: &[Parameter] = &[Parameter::Text, Parameter::Any];
 /// `engram_row(table, rowid)`.
 pub struct Row;
 
-/// Tables and scratch memory of one thread.
-pub struct RowLocal {
+/// Memory of one thread.
+#[derive(Default)]
+pub struct RowScratch {
     gather: Gather,
     /// Only grows, so a chunk does not zero it again.
     bytes: Vec<u8>,
 }
 
-impl Scalar for Row {
+impl TableScalar for Row {
     const NAME: &'static str = "engram_row";
-    type Bound = TableArgument;
-    type Local = RowLocal;
+    type Scratch = RowScratch;
 
     fn overloads() -> Vec<Overload> {
         vec![Overload { parameters: TABLE_AND_IDS.into(), result: Column::Blob }]
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind(session, arguments, 0)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<RowLocal> {
-        Ok(RowLocal { gather: Gather::new(session, bound)?, bytes: Vec::new() })
-    }
-
     fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        local: &mut RowLocal,
+        tables: &mut Tables<'_>,
+        scratch: &mut RowScratch,
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let RowLocal { gather, bytes } = local;
-        if let Some((table, rows)) = gather.plain(bound, &input.column(1)?) {
+        let RowScratch { gather, bytes } = scratch;
+        if let Some((table, rows)) = gather.plain(tables, &input.column(1)?) {
             let width = table.row_bytes();
             let buffer = grown(bytes, width * input.len());
             match rows {
@@ -58,8 +48,8 @@ impl Scalar for Row {
             output.assign_parts(buffer, (0..input.len()).map(|row| (row, row * width..(row + 1) * width)));
             return Ok(());
         }
-        gather.ids(session, bound, input, output)?;
-        for (table, batch) in gather.batches() {
+        gather.ids(tables, input, output)?;
+        for (table, batch) in gather.batches(tables) {
             let width = table.row_bytes();
             let total = width * batch.ids.len();
             let buffer = grown(bytes, total);
@@ -79,7 +69,7 @@ pub trait Decoded: 'static {
 }
 
 /// A method of [`Gather`] that collects the ids of a chunk.
-type Collect = fn(&mut Gather, &Session, &TableArgument, &Chunk<'_>, &mut OutVector<'_>) -> Result<()>;
+type Collect = fn(&mut Gather, &mut Tables<'_>, &Chunk<'_>, &mut OutVector<'_>) -> Result<()>;
 
 /// `engram_vector(table, rowid)`.
 pub struct OfRow;
@@ -100,45 +90,32 @@ impl Decoded for OfRows {
 /// `engram_vector` and `engram_e_t`: the values of one row, or of several in one list.
 pub struct Vectors<F>(PhantomData<F>);
 
-impl<F: Decoded> Scalar for Vectors<F> {
+impl<F: Decoded> TableScalar for Vectors<F> {
     const NAME: &'static str = F::NAME;
-    type Bound = TableArgument;
-    type Local = Gather;
+    const CHECK: Check = needs_format;
+    type Scratch = Gather;
 
     fn overloads() -> Vec<Overload> {
         vec![Overload { parameters: TABLE_AND_IDS.into(), result: Column::FloatList }]
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind_checked(session, arguments, 0, needs_format)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Gather> {
-        Gather::new(session, bound)
-    }
-
-    fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        gather: &mut Gather,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
-        F::COLLECT(gather, session, bound, input, output)?;
-        decode(gather, input.len(), output, |table, ids, out| Ok(table.vectors_into(ids, out)?))
+    fn call(tables: &mut Tables<'_>, gather: &mut Gather, input: &Chunk<'_>, output: &mut OutVector<'_>) -> Result<()> {
+        F::COLLECT(gather, tables, input, output)?;
+        decode(gather, tables, input.len(), output, |table, ids, out| Ok(table.vectors_into(ids, out)?))
     }
 }
 
 /// Decodes all batches straight into the output's elements; rows point at their part.
 pub fn decode(
     gather: &Gather,
+    tables: &Tables<'_>,
     rows: usize,
     output: &mut OutVector<'_>,
     read: impl Fn(&Table, &[i64], &mut [f32]) -> Result<()>,
 ) -> Result<()> {
-    let total = gather.total(|table| Ok(table.require_dim()?))?;
+    let total = gather.total(tables, |table| Ok(table.require_dim()?))?;
     let mut rest = output.list_elements(total)?;
-    for (table, batch) in gather.batches() {
+    for (table, batch) in gather.batches(tables) {
         let (part, after) = rest.split_at_mut(batch.ids.len() * table.require_dim()?);
         read(table, &batch.ids, part)?;
         rest = after;
@@ -146,7 +123,7 @@ pub fn decode(
     let entries = output.values::<ListEntry>(rows);
     entries.fill(ListEntry { offset: 0, length: 0 });
     let mut base = 0;
-    for (table, batch) in gather.batches() {
+    for (table, batch) in gather.batches(tables) {
         let dim = table.require_dim()?;
         for (row, at) in &batch.rows {
             entries[*row] = ListEntry { offset: (base + at.start * dim) as u64, length: (at.len() * dim) as u64 };

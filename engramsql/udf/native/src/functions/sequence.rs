@@ -1,15 +1,13 @@
 //! Token sequences of a chunk, each with the tokens before it.
 
 use super::ids;
-use super::tables::{Resolver, TableArgument};
+use super::table_scalar::Tables;
 use crate::error::{Error, Result};
 use crate::ffi::{Type, Vector};
 use engram_engine::Table;
-use engram_engine::catalog::Session;
 
-/// The arguments `(table, tokens, history)` of a scalar function. A history that is NULL is none.
+/// The arguments `tokens` and `history` of a scalar function, beside its table. A history that is NULL is none.
 pub struct Sequences<'a> {
-    names: &'a Vector<'a>,
     tokens: Lists<'a>,
     history: Lists<'a>,
 }
@@ -49,9 +47,9 @@ impl<'a> Sequences<'a> {
     ///
     /// # Errors
     /// A list that does not hold integers.
-    pub fn new(names: &'a Vector<'a>, tokens: &'a Vector<'a>, history: &'a Vector<'a>) -> Result<Sequences<'a>> {
+    pub fn new(tokens: &'a Vector<'a>, history: &'a Vector<'a>) -> Result<Sequences<'a>> {
         let (tokens, history) = (Lists::new(ids::TOKENS, tokens)?, Lists::new(ids::HISTORY, history)?);
-        Ok(Sequences { names, tokens, history })
+        Ok(Sequences { tokens, history })
     }
 
     /// Appends the tokens of a row to `tokens` and makes `history` those before them; its table, `None` for NULL.
@@ -60,9 +58,7 @@ impl<'a> Sequences<'a> {
     /// A table without a spec, or a token id that is NULL or does not fit int64.
     pub fn read<'r>(
         &self,
-        session: &Session,
-        bound: &TableArgument,
-        resolver: &'r mut Resolver,
+        tables: &'r mut Tables<'_>,
         row: usize,
         tokens: &mut Vec<i64>,
         history: &mut Vec<i64>,
@@ -70,8 +66,7 @@ impl<'a> Sequences<'a> {
         if self.tokens.is_null(row) {
             return Ok(None);
         }
-        let index = resolver.of_row(session, bound, self.names, row)?;
-        let table = resolver.table(index);
+        let table = tables.of_row(row)?;
         let vocab_size = table.require_spec()?.vocab_size();
         self.tokens.append(ids::TOKENS, row, vocab_size, tokens).map_err(|error| self.told(row, error))?;
         history.clear();

@@ -178,7 +178,7 @@ impl<T: Named> Resolver<T> {
         Ok(self.seen.len() - 1)
     }
 
-    /// Number of the one in row `row` of the argument's vector.
+    /// Number of the one in row `row` of an argument, whose vector is `names`.
     pub fn of_row(
         &mut self,
         session: &Session,
@@ -186,9 +186,14 @@ impl<T: Named> Resolver<T> {
         names: &Vector<'_>,
         row: usize,
     ) -> Result<usize> {
-        if matches!(argument, TableArgument::Constant(_)) {
-            return Ok(0);
+        match argument {
+            TableArgument::Constant(_) => Ok(0),
+            TableArgument::PerRow => self.of_name(session, names, row),
         }
+    }
+
+    /// Number of the one that row `row` of a vector of names names.
+    pub fn of_name(&mut self, session: &Session, names: &Vector<'_>, row: usize) -> Result<usize> {
         if names.is_null(row) {
             return Err(Error::argument(format!("the {} name is NULL", T::WHAT)));
         }

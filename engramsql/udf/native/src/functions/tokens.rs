@@ -1,50 +1,32 @@
 //! `engram_tokens(table, text)`: the token ids of text.
 
-use super::tables::{Resolver, TableArgument};
+use super::table_scalar::{Check, TableScalar, Tables};
 use crate::error::Result;
-use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments};
-use engram_engine::catalog::Session;
-use std::sync::Arc;
+use crate::ffi::{Chunk, Column, ListEntry, OutVector, Overload, Parameter};
 
 /// The function.
 pub struct OfText;
 
-/// Tables and scratch memory of one thread.
-pub struct Local {
-    resolver: Resolver,
-    tokens: Vec<i64>,
-}
-
-impl Scalar for OfText {
+impl TableScalar for OfText {
     const NAME: &'static str = "engram_tokens";
-    type Bound = TableArgument;
-    type Local = Local;
+    const CHECK: Check = |table| {
+        table.require_tokenizer()?;
+        Ok(())
+    };
+    type Scratch = Vec<i64>;
 
     fn overloads() -> Vec<Overload> {
         vec![Overload { parameters: (&[Parameter::Text, Parameter::Text]).into(), result: Column::BigIntList }]
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind_checked(session, arguments, 0, |table| {
-            table.require_tokenizer()?;
-            Ok(())
-        })
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Local> {
-        Ok(Local { resolver: bound.resolve(session)?, tokens: Vec::new() })
-    }
-
     fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        local: &mut Local,
+        tables: &mut Tables<'_>,
+        tokens: &mut Vec<i64>,
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let (names, texts) = (input.column(0)?, input.column(1)?);
+        let texts = input.column(1)?;
         let rows = input.len();
-        let Local { resolver, tokens } = local;
         tokens.clear();
         let mut entries = vec![ListEntry { offset: 0, length: 0 }; rows];
         for (row, entry) in entries.iter_mut().enumerate() {
@@ -52,9 +34,8 @@ impl Scalar for OfText {
                 output.set_null(row);
                 continue;
             }
-            let table = resolver.of_row(session, bound, &names, row)?;
             let start = tokens.len();
-            resolver.table(table).tokenizer()?.append(texts.text(row)?, tokens)?;
+            tables.of_row(row)?.tokenizer()?.append(texts.text(row)?, tokens)?;
             *entry = ListEntry { offset: start as u64, length: (tokens.len() - start) as u64 };
         }
         output.integer_elements(tokens.len())?.copy_from_slice(tokens);

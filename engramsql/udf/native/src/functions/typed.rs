@@ -8,6 +8,7 @@
 use super::gather::{Gather, Plain};
 use super::scalars::{Decoded, OfRow, OfRows, decode};
 use super::scratch::grown;
+use super::table_scalar::{TableScalar, Tables};
 use super::tables::{Resolver, TableArgument};
 use super::write;
 use crate::error::{Error, Result};
@@ -84,6 +85,7 @@ pub struct Bound {
 
 /// State of one thread.
 pub struct Local {
+    resolver: Resolver,
     gather: Gather,
     /// Values of a batch whose rows do not lie together; only grows.
     floats: Vec<f32>,
@@ -123,7 +125,7 @@ impl<F: Witnessed> Scalar for Typed<F> {
     }
 
     fn init(session: &Arc<Session>, bound: &Bound) -> Result<Local> {
-        Ok(Local { gather: Gather::new(session, &bound.table)?, floats: Vec::new() })
+        Ok(Local { resolver: bound.table.resolve(session)?, gather: Gather::default(), floats: Vec::new() })
     }
 
     fn call(
@@ -133,10 +135,11 @@ impl<F: Witnessed> Scalar for Typed<F> {
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let Local { gather, floats } = local;
+        let Local { resolver, gather, floats } = local;
+        let tables = &mut Tables::new(session, &bound.table, resolver, input)?;
         if F::ONE_ROW
             && let Some(width) = bound.width
-            && let Some((table, rows)) = gather.plain(&bound.table, &input.column(1)?)
+            && let Some((table, rows)) = gather.plain(tables, &input.column(1)?)
         {
             let dim = table.require_dim()?;
             if dim != width {
@@ -148,12 +151,12 @@ impl<F: Witnessed> Scalar for Typed<F> {
                 Plain::Ids(ids) => F::read(table, ids, out),
             };
         }
-        F::COLLECT(gather, session, &bound.table, input, output)?;
+        F::COLLECT(gather, tables, input, output)?;
         let Some(width) = bound.width else {
-            return decode(gather, input.len(), output, F::read);
+            return decode(gather, tables, input.len(), output, F::read);
         };
         let rows = input.len();
-        for (table, batch) in gather.batches() {
+        for (table, batch) in gather.batches(tables) {
             let dim = table.require_dim()?;
             if let Some((_, at)) = batch.rows.iter().find(|(_, at)| at.len() * dim != width) {
                 return Err(differs(table, at.len() * dim, width));
@@ -182,30 +185,15 @@ fn differs(table: &Table, wanted: usize, width: usize) -> Error {
 /// `of` is 'vector' or 'e_t' for the type of the values, 'vector witness' or 'e_t witness' for that of their witness.
 pub struct TypeText;
 
-impl Scalar for TypeText {
+impl TableScalar for TypeText {
     const NAME: &'static str = "_engram_type";
-    type Bound = TableArgument;
-    type Local = Resolver;
+    type Scratch = ();
 
     fn overloads() -> Vec<Overload> {
         [1, 2].map(|count| Overload { parameters: vec![Parameter::Text; count].into(), result: Column::Text }).to_vec()
     }
 
-    fn bind(session: &Arc<Session>, arguments: &ScalarArguments<'_>) -> Result<TableArgument> {
-        TableArgument::bind(session, arguments, 0)
-    }
-
-    fn init(session: &Arc<Session>, bound: &TableArgument) -> Result<Resolver> {
-        bound.resolve(session)
-    }
-
-    fn call(
-        session: &Arc<Session>,
-        bound: &TableArgument,
-        resolver: &mut Resolver,
-        input: &Chunk<'_>,
-        output: &mut OutVector<'_>,
-    ) -> Result<()> {
+    fn call(tables: &mut Tables<'_>, _scratch: &mut (), input: &Chunk<'_>, output: &mut OutVector<'_>) -> Result<()> {
         let names = input.column(0)?;
         let values = if input.columns() > 1 { Some(input.column(1)?) } else { None };
         for row in 0..input.len() {
@@ -215,12 +203,7 @@ impl Scalar for TypeText {
                 Some(_) => "NULL",
             };
             // Whoever uses the type also calls a function that says what is wrong with a NULL.
-            let table = if names.is_null(row) {
-                None
-            } else {
-                let index = resolver.of_row(session, bound, &names, row)?;
-                Some(&**resolver.table(index))
-            };
+            let table = if names.is_null(row) { None } else { Some(&**tables.of_row(row)?) };
             output.assign(row, type_text(table, of)?.as_bytes());
         }
         Ok(())
