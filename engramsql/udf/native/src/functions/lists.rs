@@ -8,7 +8,6 @@ use super::tables::needs_spec;
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, IntType, ListEntry, OutVector, Overload, Parameter, Type, Vector};
 use engram_engine::Table;
-use engram_engine::spec::Sequence;
 use std::ops::Range;
 
 /// Types of a list argument. ANY alone would do; but DuckDB 1.5 binds a macro's body when it makes the macro, as far as
@@ -212,7 +211,7 @@ impl TableScalar for SequenceTokens {
     const SPOKEN: &'static str = "engram_embeddings";
     const UNFOLDED: bool = true;
     const CHECK: Check = needs_spec;
-    type Scratch = ();
+    type Scratch = Sequences;
 
     fn overloads() -> Vec<Overload> {
         let tokens = Column::StructList(&[
@@ -225,27 +224,28 @@ impl TableScalar for SequenceTokens {
             .to_vec()
     }
 
-    fn call(tables: &mut Tables<'_>, _scratch: &mut (), input: &Chunk<'_>, output: &mut OutVector<'_>) -> Result<()> {
-        let rows = input.len();
-        let (lists, before) = (input.column(1)?, input.column(2)?);
-        let mut tokens = Vec::new();
+    fn call(
+        tables: &mut Tables<'_>,
+        sequences: &mut Sequences,
+        input: &Chunk<'_>,
+        output: &mut OutVector<'_>,
+    ) -> Result<()> {
+        sequences.read(tables, input, output)?;
+        let tokens = sequences.tokens();
         let mut rowids: Vec<i64> = Vec::new();
         // Row, range in `tokens`, range in `rowids`.
         let mut found: Vec<(usize, Range<usize>, Range<usize>)> = Vec::new();
-        let mut history = Vec::new();
-        let sequences = Sequences::new(&lists, &before)?;
-        for row in 0..rows {
-            let (first, start) = (tokens.len(), rowids.len());
-            let Some(table) = sequences.read(tables, row, &mut tokens, &mut history)? else {
-                continue;
-            };
+        let mut first = 0;
+        for (row, sequence) in sequences.iter() {
+            let table = tables.of_row(row)?;
             let spec = table.require_spec()?;
-            rowids.resize(start + (tokens.len() - first) * spec.heads(), 0);
-            let sequence = Sequence::new(&tokens[first..]).with_history(&history);
-            spec.rowids_into(sequence, &mut rowids[start..]).map_err(|error| sequences.told(row, error.into()))?;
+            let (end, start) = (first + sequence.tokens.len(), rowids.len());
+            rowids.resize(start + sequence.tokens.len() * spec.heads(), 0);
+            spec.rowids_into(sequence, &mut rowids[start..])?;
             // A spec that reaches past the table's rows must fail before any row is returned.
             table.check_ids(&rowids[start..])?;
-            found.push((row, first..tokens.len(), start..rowids.len()));
+            found.push((row, first..end, start..rowids.len()));
+            first = end;
         }
 
         let mut structs = output.struct_elements(tokens.len())?;
@@ -254,7 +254,7 @@ impl TableScalar for SequenceTokens {
         for (_, range, _) in &found {
             places[range.clone()].iter_mut().zip(0..).for_each(|(slot, place)| *slot = place);
         }
-        structs.field(1).values::<i64>(tokens.len()).copy_from_slice(&tokens);
+        structs.field(1).values::<i64>(tokens.len()).copy_from_slice(tokens);
         let mut ids = structs.field(2);
         ids.integer_elements(rowids.len())?.copy_from_slice(&rowids);
         let lists = ids.values::<ListEntry>(tokens.len());
@@ -264,7 +264,7 @@ impl TableScalar for SequenceTokens {
                 lists[token] = ListEntry { offset: offset as u64, length: heads as u64 };
             }
         }
-        entries(output, rows, found.into_iter().map(|(row, range, _)| (row, range)));
+        entries(output, input.len(), found.into_iter().map(|(row, range, _)| (row, range)));
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use super::table_scalar::{Check, TableScalar, Tables};
 use super::tables::needs_spec;
 use crate::error::Result;
 use crate::ffi::{Chunk, Column, Fields, HugeInt, ListEntry, OutVector, Overload, Parameter};
+use engram_engine::Table;
 use engram_engine::spec::{HeadRun, Sequence};
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,24 +20,13 @@ const FIELDS: Fields = &[
     (c"ngram", Column::BigIntList),
 ];
 
-/// The function. A history that is NULL is none.
+/// The function.
 pub struct OfSequence;
 
-/// Memory of one thread.
-#[derive(Default)]
-pub struct Scratch {
-    /// Tokens of all sequences of the chunk, and those before each.
-    tokens: Vec<i64>,
-    before: Vec<i64>,
-    history: Vec<i64>,
-    sequences: Vec<Hashed>,
-}
-
-/// One sequence of a chunk: its row, and where what belongs to it lies among that of all.
-struct Hashed {
-    row: usize,
-    tokens: Range<usize>,
-    before: Range<usize>,
+/// One sequence of a chunk, and where its row ids lie among those of all.
+struct Hashed<'a> {
+    sequence: Sequence<'a>,
+    table: Arc<Table>,
     rowids: Range<usize>,
 }
 
@@ -45,7 +35,7 @@ impl TableScalar for OfSequence {
     const SPOKEN: &'static str = "engram_ngrams";
     const UNFOLDED: bool = true;
     const CHECK: Check = needs_spec;
-    type Scratch = Scratch;
+    type Scratch = Sequences;
 
     fn overloads() -> Vec<Overload> {
         let result = Column::StructList(FIELDS);
@@ -54,36 +44,19 @@ impl TableScalar for OfSequence {
 
     fn call(
         tables: &mut Tables<'_>,
-        scratch: &mut Scratch,
+        sequences: &mut Sequences,
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let (token_lists, history_lists) = (input.column(1)?, input.column(2)?);
-        let lists = Sequences::new(&token_lists, &history_lists)?;
-        let Scratch { tokens, before, history, sequences } = scratch;
-        tokens.clear();
-        before.clear();
-        sequences.clear();
-        let mut total = 0;
+        sequences.read(tables, input, output)?;
         let mut entries = vec![ListEntry { offset: 0, length: 0 }; input.len()];
-        for (row, entry) in entries.iter_mut().enumerate() {
-            let (first, first_before) = (tokens.len(), before.len());
-            let Some(table) = lists.read(tables, row, tokens, history)? else {
-                output.set_null(row);
-                continue;
-            };
-            let spec = table.require_spec()?;
-            let sequence = Sequence::new(&tokens[first..]).with_history(history);
-            spec.check(sequence).map_err(|error| lists.told(row, error.into()))?;
-            before.extend_from_slice(history);
-            let length = sequence.tokens.len() * spec.heads();
-            *entry = ListEntry { offset: total as u64, length: length as u64 };
-            sequences.push(Hashed {
-                row,
-                tokens: first..tokens.len(),
-                before: first_before..before.len(),
-                rowids: total..total + length,
-            });
+        let mut total = 0;
+        let mut hashed = Vec::with_capacity(input.len());
+        for (row, sequence) in sequences.iter() {
+            let table = Arc::clone(tables.of_row(row)?);
+            let length = sequence.tokens.len() * table.require_spec()?.heads();
+            entries[row] = ListEntry { offset: total as u64, length: length as u64 };
+            hashed.push(Hashed { sequence, table, rowids: total..total + length });
             total += length;
         }
 
@@ -91,29 +64,28 @@ impl TableScalar for OfSequence {
         let mut structs = output.struct_elements(total)?;
         let mut field = structs.field(0);
         let places = field.values::<i64>(total);
-        for of in &*sequences {
-            let of_tokens = places[of.rowids.clone()].chunks_mut(of.heads());
+        for Hashed { table, rowids, .. } in &hashed {
+            let of_tokens = places[rowids.clone()].chunks_exact_mut(table.require_spec()?.heads());
             of_tokens.zip(0..).for_each(|(slots, token)| slots.fill(token));
         }
         let mut field = structs.field(1);
         let heads = field.values::<i32>(total);
-        for of in &*sequences {
-            for slots in heads[of.rowids.clone()].chunks_mut(of.heads()) {
+        for Hashed { table, rowids, .. } in &hashed {
+            for slots in heads[rowids.clone()].chunks_exact_mut(table.require_spec()?.heads()) {
                 slots.iter_mut().zip(0..).for_each(|(slot, head)| *slot = head);
             }
         }
         let mut field = structs.field(2);
-        let rowids = field.values::<i64>(total);
-        for of in &*sequences {
-            let spec = tables.of_row(of.row)?.require_spec()?;
-            spec.rowids_into(of.sequence(tokens, before), &mut rowids[of.rowids.clone()])?;
+        let ids = field.values::<i64>(total);
+        for Hashed { sequence, table, rowids } in &hashed {
+            table.require_spec()?.rowids_into(*sequence, &mut ids[rowids.clone()])?;
         }
         let mut field = structs.field(3);
         let lists = field.values::<ListEntry>(total);
         let mut ids = Vec::new();
-        for of in &*sequences {
-            let ngrams = tables.of_row(of.row)?.require_spec()?.ngrams(of.sequence(tokens, before))?;
-            for (slot, range) in lists[of.rowids.clone()].iter_mut().zip(ngrams.ranges()) {
+        for Hashed { sequence, table, rowids } in &hashed {
+            let ngrams = table.require_spec()?.ngrams(*sequence)?;
+            for (slot, range) in lists[rowids.clone()].iter_mut().zip(ngrams.ranges()) {
                 *slot = ListEntry { offset: (ids.len() + range.start) as u64, length: range.len() as u64 };
             }
             ids.extend_from_slice(ngrams.ids());
@@ -124,17 +96,6 @@ impl TableScalar for OfSequence {
     }
 }
 
-impl Hashed {
-    /// Row ids per token; 1 if there are none.
-    fn heads(&self) -> usize {
-        self.rowids.len().checked_div(self.tokens.len()).unwrap_or_default().max(1)
-    }
-
-    fn sequence<'a>(&self, tokens: &'a [i64], before: &'a [i64]) -> Sequence<'a> {
-        Sequence::new(&tokens[self.tokens.clone()]).with_history(&before[self.before.clone()])
-    }
-}
-
 /// The n-gram of each run of heads at each token of a sequence: its first head, a key that tells it from other n-grams of
 /// that head, and the row ids of all of them. A tenth of what one line per head costs to count.
 pub struct Grams;
@@ -142,14 +103,13 @@ pub struct Grams;
 /// Memory of one thread.
 #[derive(Default)]
 pub struct GramsScratch {
-    tokens: Vec<i64>,
-    history: Vec<i64>,
+    sequences: Sequences,
     rowids: Vec<i64>,
     keys: Vec<u128>,
-    /// Row of the chunk, its table's heads, its row ids and keys.
-    sequences: Vec<Counted>,
+    counted: Vec<Counted>,
 }
 
+/// One sequence of a chunk: its row, its table's heads, its tokens.
 struct Counted {
     row: usize,
     runs: Arc<[HeadRun]>,
@@ -178,37 +138,30 @@ impl TableScalar for Grams {
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let (token_lists, history_lists) = (input.column(1)?, input.column(2)?);
-        let lists = Sequences::new(&token_lists, &history_lists)?;
-        let GramsScratch { tokens, history, rowids, keys, sequences } = scratch;
+        let GramsScratch { sequences, rowids, keys, counted } = scratch;
+        sequences.read(tables, input, output)?;
         rowids.clear();
         keys.clear();
-        sequences.clear();
+        counted.clear();
         let mut known: Option<(usize, Arc<[HeadRun]>)> = None;
-        for row in 0..input.len() {
-            tokens.clear();
-            let Some(table) = lists.read(tables, row, tokens, history)? else {
-                output.set_null(row);
-                continue;
-            };
+        for (row, sequence) in sequences.iter() {
+            let table = tables.of_row(row)?;
             let spec = table.require_spec()?;
-            let address = std::ptr::from_ref(table).addr();
+            let address = Arc::as_ptr(table).addr();
             let runs = match &known {
                 Some((of, runs)) if *of == address => Arc::clone(runs),
                 _ => known.insert((address, spec.head_runs().into())).1.clone(),
             };
-            let sequence = Sequence::new(tokens).with_history(history);
-            let (first_id, first_key) = (rowids.len(), keys.len());
-            rowids.resize(first_id + tokens.len() * spec.heads(), 0);
-            keys.resize(first_key + tokens.len() * runs.len(), 0);
-            let told = |error: engram_engine::spec::SpecError| lists.told(row, error.into());
-            spec.rowids_into(sequence, &mut rowids[first_id..]).map_err(told)?;
+            let (first_id, first_key, tokens) = (rowids.len(), keys.len(), sequence.tokens.len());
+            rowids.resize(first_id + tokens * spec.heads(), 0);
+            keys.resize(first_key + tokens * runs.len(), 0);
+            spec.rowids_into(sequence, &mut rowids[first_id..])?;
             spec.ngram_keys_into(sequence, &mut keys[first_key..])?;
-            sequences.push(Counted { row, runs, tokens: tokens.len() });
+            counted.push(Counted { row, runs, tokens });
         }
         let mut structs = output.struct_elements(keys.len())?;
         let mut field = structs.field(0);
-        let heads = sequences.iter().flat_map(|of| (0..of.tokens).flat_map(|_| &*of.runs));
+        let heads = counted.iter().flat_map(|of| (0..of.tokens).flat_map(|_| &*of.runs));
         // A spec has fewer heads than 2^31.
         let slots = field.values::<i32>(keys.len()).iter_mut();
         slots.zip(heads.clone()).for_each(|(slot, run)| *slot = run.heads.start as i32);
@@ -226,7 +179,7 @@ impl TableScalar for Grams {
         let entries = output.values::<ListEntry>(input.len());
         entries.fill(ListEntry { offset: 0, length: 0 });
         let mut offset = 0;
-        for of in sequences {
+        for of in counted {
             let length = (of.tokens * of.runs.len()) as u64;
             entries[of.row] = ListEntry { offset, length };
             offset += length;

@@ -15,16 +15,15 @@ use engram_engine::spec::Sequence;
 /// Tokens of a piece. A chunk of pieces has a million row ids where a token has sixteen.
 const PIECE: usize = 32;
 
-/// The function. A history that is NULL is none.
+/// The function.
 pub struct Pieces;
 
 /// Memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    /// Tokens of the chunk, and those before each piece.
-    tokens: Vec<i64>,
+    sequences: Sequences,
+    /// Tokens before each piece.
     before: Vec<i64>,
-    history: Vec<i64>,
     /// Pieces of the chunk: the place of the first token in its sequence, tokens, tokens before.
     pieces: Vec<(i64, usize, usize)>,
 }
@@ -51,38 +50,29 @@ impl TableScalar for Pieces {
         input: &Chunk<'_>,
         output: &mut OutVector<'_>,
     ) -> Result<()> {
-        let (token_lists, history_lists) = (input.column(1)?, input.column(2)?);
-        let lists = Sequences::new(&token_lists, &history_lists)?;
-        let Scratch { tokens, before, history, pieces } = scratch;
-        tokens.clear();
+        let Scratch { sequences, before, pieces } = scratch;
+        // Here an id is told with its place in the whole sequence.
+        sequences.read(tables, input, output)?;
         before.clear();
         pieces.clear();
         let mut entries = vec![ListEntry { offset: 0, length: 0 }; input.len()];
-        for (row, entry) in entries.iter_mut().enumerate() {
-            let first = tokens.len();
-            let Some(table) = lists.read(tables, row, tokens, history)? else {
-                output.set_null(row);
-                continue;
-            };
-            let (spec, of_row) = (table.require_spec()?, &tokens[first..]);
-            // Here an id is told with its place in the whole sequence.
-            let sequence = Sequence::new(of_row).with_history(history);
-            spec.check(sequence).map_err(|error| lists.told(row, error.into()))?;
-            entry.offset = pieces.len() as u64;
-            for start in (0..of_row.len()).step_by(PIECE) {
-                let (given, length) = (before.len(), spec.history_len());
+        for (row, Sequence { tokens, history, .. }) in sequences.iter() {
+            let length = tables.of_row(row)?.require_spec()?.history_len();
+            let offset = pieces.len();
+            for start in (0..tokens.len()).step_by(PIECE) {
+                let given = before.len();
                 let of_history = length.saturating_sub(start).min(history.len());
                 before.extend_from_slice(&history[history.len() - of_history..]);
-                before.extend_from_slice(&of_row[start.saturating_sub(length)..start]);
-                pieces.push((start as i64, PIECE.min(of_row.len() - start), before.len() - given));
+                before.extend_from_slice(&tokens[start.saturating_sub(length)..start]);
+                pieces.push((start as i64, PIECE.min(tokens.len() - start), before.len() - given));
             }
-            entry.length = pieces.len() as u64 - entry.offset;
+            entries[row] = ListEntry { offset: offset as u64, length: (pieces.len() - offset) as u64 };
         }
         let mut structs = output.struct_elements(pieces.len())?;
         let mut field = structs.field(0);
         let firsts = field.values::<i64>(pieces.len());
         firsts.iter_mut().zip(&*pieces).for_each(|(slot, (first, ..))| *slot = *first);
-        write(structs.field(1), tokens, pieces.iter().map(|(_, tokens, _)| *tokens))?;
+        write(structs.field(1), sequences.tokens(), pieces.iter().map(|(_, tokens, _)| *tokens))?;
         write(structs.field(2), before, pieces.iter().map(|(_, _, before)| *before))?;
         output.values::<ListEntry>(input.len()).copy_from_slice(&entries);
         Ok(())

@@ -3,81 +3,103 @@
 use super::ids;
 use super::table_scalar::Tables;
 use crate::error::{Error, Result};
-use crate::ffi::{Type, Vector};
-use engram_engine::Table;
+use crate::ffi::{Chunk, OutVector, Type, Vector};
+use engram_engine::spec::Sequence;
+use std::ops::Range;
 
-/// The arguments `tokens` and `history` of a scalar function, beside its table. A history that is NULL is none.
-pub struct Sequences<'a> {
-    tokens: Lists<'a>,
-    history: Lists<'a>,
+/// The arguments `(table, tokens, history)` of a scalar function: the sequences of a chunk that are not NULL.
+#[derive(Default)]
+pub struct Sequences {
+    /// Tokens of all of them, and those before each.
+    tokens: Vec<i64>,
+    history: Vec<i64>,
+    found: Vec<Found>,
+}
+
+/// Where a sequence lies among all.
+struct Found {
+    row: usize,
+    tokens: Range<usize>,
+    history: Range<usize>,
+}
+
+impl Sequences {
+    /// Reads those of a chunk, in place of those before. A NULL makes its row NULL; a history that is NULL is none.
+    ///
+    /// # Errors
+    /// A list that does not hold integers, a table without a spec, and what that cannot hash.
+    pub fn read(&mut self, tables: &mut Tables<'_>, input: &Chunk<'_>, output: &mut OutVector<'_>) -> Result<()> {
+        let (token_lists, history_lists) = (input.column(1)?, input.column(2)?);
+        let tokens = Lists::new(ids::TOKENS, &token_lists)?;
+        let history = Lists::new(ids::HISTORY, &history_lists)?;
+        self.tokens.clear();
+        self.history.clear();
+        self.found.clear();
+        for row in 0..input.len() {
+            let (first, first_before) = (self.tokens.len(), self.history.len());
+            if tokens.is_null(row) {
+                output.set_null(row);
+                continue;
+            }
+            let spec = tables.of_row(row)?.require_spec()?;
+            let told = |error| tokens.told(row, error);
+            tokens.append(row, spec.vocab_size(), &mut self.tokens).map_err(told)?;
+            history.append(row, spec.vocab_size(), &mut self.history)?;
+            let found = Found { row, tokens: first..self.tokens.len(), history: first_before..self.history.len() };
+            spec.check(self.sequence(&found)).map_err(|error| told(error.into()))?;
+            self.found.push(found);
+        }
+        Ok(())
+    }
+
+    /// The tokens of all, one sequence after another.
+    pub fn tokens(&self) -> &[i64] {
+        &self.tokens
+    }
+
+    /// Each with its row.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, Sequence<'_>)> {
+        self.found.iter().map(|found| (found.row, self.sequence(found)))
+    }
+
+    fn sequence(&self, found: &Found) -> Sequence<'_> {
+        Sequence::new(&self.tokens[found.tokens.clone()]).with_history(&self.history[found.history.clone()])
+    }
 }
 
 /// A list argument of integers.
 struct Lists<'a> {
+    what: &'static str,
     lists: &'a Vector<'a>,
     /// `None` if every row is NULL.
     elements: Option<Vector<'a>>,
 }
 
 impl<'a> Lists<'a> {
-    fn new(what: &str, lists: &'a Vector<'a>) -> Result<Lists<'a>> {
+    fn new(what: &'static str, lists: &'a Vector<'a>) -> Result<Lists<'a>> {
         if *lists.ty() == Type::Null || (0..lists.len()).all(|row| lists.is_null(row)) {
-            return Ok(Lists { lists, elements: None });
+            return Ok(Lists { what, lists, elements: None });
         }
         ids::check_lists(what, lists)?;
-        Ok(Lists { lists, elements: Some(lists.elements()) })
-    }
-
-    /// Appends the list of a row; whether there is one.
-    fn append(&self, what: &str, row: usize, vocab_size: u64, out: &mut Vec<i64>) -> Result<bool> {
-        let Some(elements) = self.elements.as_ref().filter(|_| !self.lists.is_null(row)) else {
-            return Ok(false);
-        };
-        ids::append_tokens(what, elements, self.lists.list(row, elements), vocab_size, out)?;
-        Ok(true)
+        Ok(Lists { what, lists, elements: Some(lists.elements()) })
     }
 
     fn is_null(&self, row: usize) -> bool {
         self.elements.is_none() || self.lists.is_null(row)
     }
-}
 
-impl<'a> Sequences<'a> {
-    /// The sequences of a chunk.
-    ///
-    /// # Errors
-    /// A list that does not hold integers.
-    pub fn new(tokens: &'a Vector<'a>, history: &'a Vector<'a>) -> Result<Sequences<'a>> {
-        let (tokens, history) = (Lists::new(ids::TOKENS, tokens)?, Lists::new(ids::HISTORY, history)?);
-        Ok(Sequences { tokens, history })
-    }
-
-    /// Appends the tokens of a row to `tokens` and makes `history` those before them; its table, `None` for NULL.
-    ///
-    /// # Errors
-    /// A table without a spec, or a token id that is NULL or does not fit int64.
-    pub fn read<'r>(
-        &self,
-        tables: &'r mut Tables<'_>,
-        row: usize,
-        tokens: &mut Vec<i64>,
-        history: &mut Vec<i64>,
-    ) -> Result<Option<&'r Table>> {
-        if self.tokens.is_null(row) {
-            return Ok(None);
+    /// Appends the list of a row, if there is one.
+    fn append(&self, row: usize, vocab_size: u64, out: &mut Vec<i64>) -> Result<()> {
+        match self.elements.as_ref().filter(|_| !self.lists.is_null(row)) {
+            Some(elements) => ids::append_tokens(self.what, elements, self.lists.list(row, elements), vocab_size, out),
+            None => Ok(()),
         }
-        let table = tables.of_row(row)?;
-        let vocab_size = table.require_spec()?.vocab_size();
-        self.tokens.append(ids::TOKENS, row, vocab_size, tokens).map_err(|error| self.told(row, error))?;
-        history.clear();
-        self.history.append(ids::HISTORY, row, vocab_size, history)?;
-        Ok(Some(table))
     }
 
-    /// An error about the tokens of a row, which says of which row.
-    pub fn told(&self, row: usize, error: Error) -> Error {
-        match &self.tokens.elements {
-            Some(elements) => ids::in_list(error, self.tokens.lists, elements, row),
+    /// An error about the list of a row, which says of which row.
+    fn told(&self, row: usize, error: Error) -> Error {
+        match &self.elements {
+            Some(elements) => ids::in_list(error, self.lists, elements, row),
             None => error,
         }
     }
