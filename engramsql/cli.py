@@ -231,7 +231,8 @@ def _script_text(options: argparse.Namespace) -> str:
                 script = file.read()
         else:
             script = b"" if sys.stdin is None else sys.stdin.buffer.read()  # None: closed
-        return script.decode("utf-8")
+        # Without the mark that some editors put before a text.
+        return script.decode("utf-8-sig")
     except OSError as error:
         raise ArgumentError(f"cannot read {name}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

@@ -344,6 +344,30 @@ def test_words_that_are_no_picture_are_refused_and_end_nothing(db: Any, tmp_path
     assert one(db, "SELECT 42") == 42
 
 
+def test_a_plan_of_the_rows_that_files_name(db: Any, tmp_path: Path):
+    db.register("ple", FP8)
+    typed = drawn(db, "plan", "ple", "17", "4", "256")
+    (tmp_path / "ids.txt").write_text("17 4\n256\n")
+    assert drawn(db, "plan", "ple", "--ids", str(tmp_path / "ids.txt")) == typed
+    (tmp_path / "ids.csv").write_text("a,id\nx,17\nx,4\nx,\ny,256\n")
+    assert drawn(db, "plan", "ple", "--ids", str(tmp_path / "ids.csv"), "--column", "id") == typed
+    (tmp_path / "tokens.txt").write_text("17 4\n")
+    rows = one(db, "SELECT rowids_for_seq('ple', [17, 4])")
+    assert drawn(db, "plan", "ple", "--tokens", str(tmp_path / "tokens.txt")) == drawn(
+        db, "plan", "ple", *map(str, rows)
+    )
+    (tmp_path / "far.txt").write_text("1408\n")
+    for words, fragments in (
+        (["--ids", "far.txt"], ("far.txt", "1408", "outside")),
+        (["--ids", "missing.txt"], ("missing.txt",)),
+        (["7", "--column", "id"], ("--column",)),
+    ):
+        given = [str(tmp_path / word) if word.endswith(".txt") else word for word in words]
+        refuses(lambda given=given: drawn(db, "plan", "ple", *given), *fragments)  # type: ignore[misc]
+    both = ["plan", "ple", "7", "--ids", str(tmp_path / "ids.txt")]
+    refuses(lambda: drawn(db, *both), "not both")
+
+
 def test_ids_with_commas_and_brackets(db: Any):
     db.register("ple", FP8)
     assert drawn(db, "plan", "ple", "[17,", "4]", "256") == drawn(db, "plan", "ple", "17", "4", "256")

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,13 @@ def test_help_is_as_wide_as_the_terminal_and_says_everything(
         (".help engram_fetsch", "did you mean engram_fetch?"),
         (".help tabels", "did you mean .tables?"),
         (".help .tabels", "no command .tabels; did you mean .tables?"),
+        (".help ''", "write .help, or .help with the name"),
+        (".plan SELECT 1; SELECT 2", ".plan takes one statement"),
+        (".plan EXPLAIN ANALYZE SELECT 1", "EXPLAIN ANALYZE runs the statement; .plan reads nothing"),
+        (".plan EXPLAIN (FORMAT json, ANALYZE) SELECT 1", "runs the statement"),
+        (".plan ANALYZE SELECT 1", "runs the statement"),
+        (".plan ple 1); CREATE TABLE made AS (SELECT 1", "row ids are one list"),
+        (".param x 1; CREATE TABLE made AS SELECT 1", "1; CREATE TABLE made AS SELECT 1 is not one value"),
     ],
 )
 def test_what_is_wrong_is_one_line(session: Session, line: str, message: str):
@@ -386,6 +394,52 @@ def test_plan_reads_nothing(session: Session, sink: io.BytesIO):
     session.run(piece(".plan SELECT 1"))
     assert "no table" in shown(sink)
     assert session.database.sql("FROM engram_stats()").fetchall() == []
+
+
+PATHS = {"nul": "a\0b", "empty": "''", "long": "x" * 5000, "loop": "loop/x"}
+
+
+@pytest.mark.parametrize("command", [".attach", ".once", ".open", ".output", ".read"])
+@pytest.mark.parametrize("kind", PATHS)
+def test_what_no_file_can_be_called_is_one_line(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, kind: str
+):
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    with pytest.raises(FailedError) as failed:
+        session.run(piece(f"{command} {PATHS[kind]}"))
+    assert "\n" not in str(failed.value)
+    assert len(str(failed.value)) < 200
+    assert session.rows("SELECT 42") == [(42,)]
+
+
+@pytest.mark.parametrize("command", [".attach", ".open", ".read"])
+def test_the_home_of_nobody_is_a_path_like_any_other(session: Session, command: str):
+    with pytest.raises(FailedError, match="~nobody-of-that-name/x"):
+        session.run(piece(f"{command} ~nobody-of-that-name/x"))
+
+
+def test_a_pipe_is_no_database_to_attach(session: Session, tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FailedError, match="is no file"):
+        session.run(piece(f".attach {tmp_path / 'pipe'}"))
+
+
+def test_a_script_may_come_out_of_a_pipe_and_begin_with_a_mark(session: Session, sink: io.BytesIO, tmp_path: Path):
+    text = "\ufeff.mode jsonl\nSELECT 1 AS x;\n"
+    (tmp_path / "script.sql").write_text(text, encoding="utf-8")
+    session.run(piece(f".read {tmp_path / 'script.sql'}"))
+    assert shown(sink) == '{"x":1}\n'
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cp", str(tmp_path / "script.sql"), str(tmp_path / "pipe")]):
+        session.run(piece(f".read {tmp_path / 'pipe'}"))
+    assert shown(sink) == '{"x":1}\n'
+
+
+def test_bytes_that_are_no_text_are_run_by_nobody(session: Session):
+    for line in ("SELECT 'a\udcff'", ".tables a\udcff"):
+        with pytest.raises(FailedError, match="byte 0xff in what was typed is not UTF-8; nothing was run"):
+            session.run(piece(line))
 
 
 def test_open_keeps_the_old_database_if_the_new_one_is_none(session: Session, sink: io.BytesIO, tmp_path: Path):

@@ -60,9 +60,10 @@ def write(relation: duckdb.DuckDBPyRelation, format: str, sink: IO[bytes], style
     module, function = FORMATS[format]
     writer: Writer = getattr(importlib.import_module(module), function)
     if style is not None and format not in _FOR_PEOPLE:
-        from engramsql.export.visible import VisibleSink
+        from engramsql.export.visible import VisibleSink, json_escape
 
-        sink = VisibleSink(sink).as_file()
+        # What is copied from the terminal is to be the same JSON.
+        sink = VisibleSink(sink, json_escape if format in ("json", "jsonl") else None).as_file()
     try:
         writer(relation, sink, style)
     except (EngramError, UnicodeError, OSError):

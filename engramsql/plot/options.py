@@ -97,7 +97,15 @@ def _add_kinds(
             kind.add_argument("table", metavar="TABLE", help="table; or path of a checkpoint or store")
             add_database(kind)
         if name == "plan":
-            kind.add_argument("ids", metavar="ID", nargs="+", help="row ids, with spaces or commas between them")
+            kind.add_argument("ids", metavar="ID", nargs="*", help="row ids, with spaces or commas between them")
+            files = kind.add_mutually_exclusive_group()
+            files.add_argument(
+                "--tokens", metavar="FILE", nargs="+", help="the rows that the tokens in these files need"
+            )
+            files.add_argument(
+                "--ids", metavar="FILE", nargs="+", dest="id_files", help="the rows whose ids are in these files"
+            )
+            kind.add_argument("--column", metavar="C", help="column, array or member of these files, if several")
         if name in ("values", "norms"):
             kind.add_argument("--rows", metavar="N", type=_count, help="rows to look at; all if there are no more")
         if name == "values":

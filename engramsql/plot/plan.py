@@ -39,7 +39,7 @@ def plan_figure(database: Database, name: str, ids: Sequence[int]) -> Strips:
         duckdb.Error: If an id is not of the table.
     """
     if not ids:
-        raise ArgumentError("no row ids; give some, as in: plan ple 17 4 256")
+        raise ArgumentError("no row ids; give some, as in: plan ple 17 4 256, or files with --ids or --tokens")
     table = table_info(database, name)
     reads = reads_of(database, table, ids).all
     extents = extents_of(database, table)

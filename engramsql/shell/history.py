@@ -6,8 +6,10 @@ prompt-toolkit's own history files.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +41,7 @@ class HistoryFile:
             OSError: If there is a file that cannot be read.
         """
         try:
+            self._require_file()
             content = self._path.read_bytes()
         except FileNotFoundError:
             return []
@@ -56,10 +59,17 @@ class HistoryFile:
         lines = "".join(f"+{line}\n" for line in text.split("\n"))
         record = f"\n# {time.strftime('%Y-%m-%d %H:%M:%S')}\n{lines}".encode(errors="replace")
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._path.exists():
+            self._require_file()
         with self._locked() as descriptor:
             # In one piece: another session may be adding one of its own.
             while record:
                 record = record[os.write(descriptor, record) :]
+
+    def _require_file(self) -> None:
+        """Refuses a pipe, whose other end would be waited for; a device such as the null one takes and gives."""
+        if stat.S_ISFIFO(self._path.stat().st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe", str(self._path))
 
     def _shortened(self) -> list[bytes]:
         """Writes the file anew with what is kept, and returns that."""

@@ -36,6 +36,8 @@ __all__ = ["Destination", "FailedError", "Session"]
 
 # Of a parameter; `?` and `$1` have numbers.
 _NAME = re.compile(r"[^\W\d]\w*")
+# A byte that is no text, as Python keeps it.
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 # Tables, and views, that are named when a database is opened; .tables lists all.
 _GREETED = 3
 
@@ -188,6 +190,8 @@ class Session:
             FailedError: If it failed, with all that there is to say.
             KeyboardInterrupt: If Ctrl-C ended it.
         """
+        if found := _NO_TEXT.search(piece.text):
+            raise FailedError(f"byte 0x{ord(found[0]) & 0xFF:02x} in what was typed is not UTF-8; nothing was run")
         if piece.kind is statements.Kind.COMMAND:
             self._run_command(piece.text)
             return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from engramsql.errors import ArgumentError
-from engramsql.export.arrow import exact
+from engramsql.export.arrow import REFUSED, checked, exact
 from engramsql.export.columns import Column, unique_names
 from engramsql.export.files.source import BATCH_BYTES, Source, Task, next_cut
 from engramsql.export.types import cast_type, contains, shape_of, text_leaf
@@ -51,7 +51,7 @@ def query_source(
         texts = [Column(name, shape_of(type_)) for name, type_ in zip(relation.columns, relation.types, strict=True)]
         relation = _cast(relation)
     else:
-        _refuse(relation, ("type", "interval", "union") if format.name == "parquet" else ("type",), format.name)
+        _refuse(relation, REFUSED.get(format.name, REFUSED["arrow"]), format.name)
         relation = exact(relation)
     # The query itself begins in the thread that reads it: DuckDB does not look for Ctrl-C meanwhile.
     schema = relation.limit(0).to_arrow_table().schema
@@ -67,6 +67,8 @@ def query_source(
                 except OSError as error:
                     # A query that fails after its first rows is an OSError of pyarrow.
                     raise duckdb.Error(str(error)) from error
+                if texts is None:
+                    checked(batch, relation, format.name)
                 begin = 0
                 while begin < batch.num_rows:
                     part = batch.slice(begin, next_cut(done, rows_per_file) - done)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
+from engramsql.pipes import read_bytes
 from engramsql.shell import statements
 from engramsql.shell.commands.registry import command
+from engramsql.shell.paths import path_of
 
 if TYPE_CHECKING:
     from engramsql.shell.session import Destination, Session
@@ -33,6 +34,8 @@ def _output(session: Session, words: list[str]) -> None:
     if not words:
         session.say(f"results go to {session.output}")
         return
+    if words[0] != "stdout":
+        path_of(words[0])
     session.set_output(None if words[0] == "stdout" else words[0])
     session.say_contradiction()
 
@@ -61,6 +64,7 @@ def _once(session: Session, words: list[str]) -> None:
         raise ArgumentError(f".once: {str(error).lower()}") from error
     if len(names) != 1:
         raise ArgumentError("write .once FILE; put a name with blanks between quotes")
+    path_of(names[0])
     session.once_to_file(names[0])
     session.say_contradiction()
 
@@ -76,9 +80,10 @@ def _once(session: Session, words: list[str]) -> None:
 def _read(session: Session, words: list[str]) -> None:
     from engramsql.shell.session import FailedError
 
-    path = Path(words[0]).expanduser()
+    path = path_of(words[0])
     try:
-        text = path.read_bytes().decode()
+        # Without the mark that some editors put before a text.
+        text = session.runner.run(lambda: read_bytes(path), lambda: None, lambda _: None).decode("utf-8-sig")
     except OSError as error:
         raise ArgumentError(f"cannot read '{path}': {error.strerror or error}") from error
     except UnicodeDecodeError as error:

@@ -43,6 +43,8 @@ def _help(session: Session, words: list[str]) -> None:
         session.print("\n".join([*lines, "", *textwrap.wrap(_CLOSING, width)]))
         return
     word = words[0]
+    if not word:
+        raise ArgumentError("write .help, or .help with the name of a command or function")
     functions = _functions(session)
     name = word.lower()
     exact = word[0] in ".\\" or f".{name}" in registry.names()
