@@ -99,7 +99,9 @@ def test_a_killed_export_leaves_no_file(database: Path, tokens: Path, tmp_path: 
         hits += killed(words, seconds)
         # Whole, or not there; what is left has a name that says so, and the next export removes it.
         names = os.listdir(out.parent)
-        assert all(re.fullmatch(rf"\.e\.{format}\.\d+\.unfinished", name) for name in names if name != out.name), names
+        assert all(re.fullmatch(rf"\.e\.{format}\.\d+-\d+\.unfinished", name) for name in names if name != out.name), (
+            names
+        )
         if out.exists():
             assert out.read_bytes() == expected
             out.unlink()
