@@ -31,7 +31,7 @@ def test_what_fails_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> No
     growing.discard()
     with pytest.raises(KeyboardInterrupt), new_file(path, replace=True):
         raise KeyboardInterrupt
-    with pytest.raises(StorageError, match=f"cannot write '{path}': broken"), new_file(path, replace=True) as file:
+    with pytest.raises(StorageError, match=f"cannot write '{path}': broken"), new_file(path, replace=True):
         raise OSError("broken")
     with pytest.raises(StorageError, match="Not a directory"), new_directory(tmp_path / "directory") as directory:
         os.listdir(_touched(directory / "one"))

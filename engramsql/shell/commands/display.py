@@ -31,7 +31,7 @@ def _set_or_say(session: Session, name: str, words: list[str]) -> None:
 def _mode(session: Session, words: list[str]) -> None:
     _set_or_say(session, "mode", words)
     if words:
-        session.mode_chosen = True
+        session.results.mode_chosen = True
         session.say_contradiction()
 
 
