@@ -13,6 +13,7 @@ from engramsql._directory import is_database
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError
 from engramsql.interrupting import interruptible
+from engramsql.messages import say
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
@@ -86,11 +87,10 @@ def warn_of_lost(database: Database) -> None:
         """
     ).fetchall()
     lost = [what for what, name in made if folded(name) not in kept]
-    if lost and sys.stderr is not None:
-        print(
+    if lost:
+        say(
             f"engramsql: warning: {', '.join(lost)}: not kept, a database keeps registered tables and views made with "
-            "Database.create_view(); write CREATE TEMP for what only this run needs",
-            file=sys.stderr,
+            "Database.create_view(); write CREATE TEMP for what only this run needs"
         )
 
 

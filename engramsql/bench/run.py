@@ -6,7 +6,6 @@ import datetime as dt
 import importlib
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from engramsql.bench.progress import clear
 from engramsql.bench.target import Target, open_target
 from engramsql.engine import kernel, set_threads
 from engramsql.errors import ArgumentError
+from engramsql.messages import say
 from engramsql.publishing import is_stream, new_file
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
             document = _document(options, target, sections, before, started)
     except Void as void:
         clear()
-        print(f"VOID: {void}; nothing is published", file=sys.stderr)
+        say(f"VOID: {void}; nothing is published")
         return VOID_EXIT
     finally:
         set_threads(None)

@@ -16,6 +16,7 @@ from engramsql.errors import ArgumentError, EngramError
 from engramsql.export import BINARY, write
 from engramsql.export.visible import visible_lines
 from engramsql.interrupting import Interrupts
+from engramsql.messages import say
 from engramsql.shell import errors, statements
 from engramsql.shell.commands import registry
 from engramsql.shell.output import is_dumb
@@ -309,8 +310,7 @@ class Session:
 
     def say(self, text: str) -> None:
         """A message, on stderr; what a value or a name in it holds cannot reach the terminal as an escape code."""
-        if sys.stderr is not None:
-            print(visible_lines(text), file=sys.stderr, flush=True)
+        say(text)
 
     def print(self, text: str) -> None:
         """Text of ours, where results go; where it has no place it is a message."""
