@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, cast
 from engramsql.errors import ArgumentError
 from engramsql.export import BINARY
 from engramsql.export.style import Style, style_of
-from engramsql.shell.endings import mode_of
+from engramsql.shell.endings import format_in, mode_of
 from engramsql.shell.output import AppendingSink, CommandSink, FileSink, Sink, TerminalSink, terminal_size
 
 if TYPE_CHECKING:
@@ -99,6 +99,10 @@ class Results:
     def _mode_in(self, path: str | None) -> str:
         mode, named = self._settings.mode, None if path is None else mode_of(path)
         return mode if named is None or (self.mode_chosen and mode != "box") else named
+
+    def format(self, mode: str) -> str:
+        """What the next result is written as in a mode: where it goes says which form of it."""
+        return format_in(self._path, mode)
 
     def contradiction(self) -> str | None:
         """What to say if the file that is waited for will hold something else than its ending says."""

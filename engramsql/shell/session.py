@@ -278,8 +278,9 @@ class Session:
             self.results.check_place_for(mode)
             # It stands for the relation, with all that writers use.
             rows = cast("duckdb.DuckDBPyRelation", result)
+            format = self.results.format(mode)
             with self.results.opened(progress.hide) as to:
-                self._run(lambda: write(rows, mode, to.file, to.style), progress.tick)
+                self._run(lambda: write(rows, format, to.file, to.style), progress.tick)
             return result
 
     def _params_of(self, statement: str) -> dict[str, object] | None:

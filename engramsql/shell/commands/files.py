@@ -46,8 +46,8 @@ def _output(session: Session, words: list[str]) -> None:
     whole=True,
     fewest=1,
     details="The file appears when the result is complete; until then, and if the statement fails, what was there "
-    "stays. Its ending names the mode (.csv, .tsv, .json, .jsonl, .md, .html, .arrow, .parquet), unless .mode has set "
-    "another. A command that stops reading is no error: .once | head -1",
+    "stays. Its ending names the mode (.csv, .tsv, .json, .jsonl, .md, .html, .arrow, .arrows, .parquet), unless .mode "
+    "has set another. A command that stops reading is no error: .once | head -1",
 )
 def _once(session: Session, words: list[str]) -> None:
     if words[0].startswith("|"):
