@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from engramsql.errors import ArgumentError, EngramError
-from engramsql.interchange.files import DAMAGED
+from engramsql.interchange.damaged import DAMAGED
 
 if TYPE_CHECKING:
     import pyarrow as pa

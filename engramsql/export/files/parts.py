@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from engramsql.errors import ArgumentError, EngramError, StorageError
+from engramsql.errors import ArgumentError, StorageError
 from engramsql.export.files.pipeline import computed
 from engramsql.export.files.single import Filling, filling
-from engramsql.interchange.files import new_file, sync_directory
+from engramsql.publishing import new_file, storage_errors, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,7 @@ def write_parts(
         if not path.is_dir() or path.is_symlink() or _foreign(path):
             raise ArgumentError(f"'{path}' is no directory of an export alone, so it is not replaced; name another one")
     unfinished = path.with_name(f".{path.name}.unfinished")
-    with _storage(path), _begun(unfinished, path, resume=resume, restart=restart) as going:
+    with storage_errors(path), _begun(unfinished, path, resume=resume, restart=restart) as going:
         parts = _parts_of(unfinished, fixed, path) if going else []
         export = _Parts(unfinished, layout, fixed, source, rows_per_file, parts)
         try:
@@ -114,16 +114,6 @@ def write_parts(
             raise
         _publish(unfinished, path)
     return export.parts
-
-
-@contextmanager
-def _storage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, EngramError):
-            raise
-        raise StorageError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
 @contextmanager

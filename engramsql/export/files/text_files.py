@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ __all__ = ["Csv", "JsonLines"]
 _SLICE_VALUES = 1 << 16
 
 
-class _Text:
+class _Text(ABC):
     """Records as lines, some at a time."""
 
     def __init__(self, layout: Layout, sink: Sink) -> None:
@@ -43,13 +44,14 @@ class _Text:
             arrays = [_shown(field, array) for field, array in zip(self._fields, part.columns, strict=True)]
             write_texts(self._sink, self._lines(arrays))  # type: ignore[arg-type]
 
+    @abstractmethod
     def _lines(self, arrays: list[pa.Array]) -> pa.Array:
-        raise NotImplementedError
+        """The records as lines, from their columns."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (nothing is left to do)
         """A line is whole as it is."""
 
-    def abandon(self) -> None:
+    def abandon(self) -> None:  # noqa: B027 (nothing is left to do)
         """Nothing is held."""
 
 

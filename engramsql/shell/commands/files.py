@@ -13,7 +13,8 @@ from engramsql.shell.commands.registry import command
 from engramsql.shell.paths import path_of
 
 if TYPE_CHECKING:
-    from engramsql.shell.session import Destination, Session
+    from engramsql.shell.results import Destination
+    from engramsql.shell.session import Session
 
 __all__: list[str] = []
 
@@ -32,11 +33,11 @@ _DEEPEST = 20
 )
 def _output(session: Session, words: list[str]) -> None:
     if not words:
-        session.say(f"results go to {session.output}")
+        session.say(f"results go to {session.results.output}")
         return
     if words[0] != "stdout":
         path_of(words[0])
-    session.set_output(None if words[0] == "stdout" else words[0])
+    session.results.set_output(None if words[0] == "stdout" else words[0])
     session.say_contradiction()
 
 
@@ -48,15 +49,15 @@ def _output(session: Session, words: list[str]) -> None:
     whole=True,
     fewest=1,
     details="The file appears when the result is complete; until then, and if the statement fails, what was there "
-    "stays. Its ending names the mode (.csv, .tsv, .json, .jsonl, .md, .html, .arrow, .parquet), unless .mode has set "
-    "another. A command that stops reading is no error: .once | head -1",
+    "stays. Its ending names the mode (.csv, .tsv, .json, .jsonl, .md, .html, .arrow, .arrows, .parquet), unless .mode "
+    "has set another. A command that stops reading is no error: .once | head -1",
 )
 def _once(session: Session, words: list[str]) -> None:
     if words[0].startswith("|"):
         text = words[0][1:].strip()
         if not text:
             raise ArgumentError("write .once | COMMAND")
-        session.once_to_command(text)
+        session.results.once_to_command(text)
         return
     try:
         names = shlex.split(words[0].removesuffix(";"))
@@ -65,7 +66,7 @@ def _once(session: Session, words: list[str]) -> None:
     if len(names) != 1:
         raise ArgumentError("write .once FILE; put a name with blanks between quotes")
     path_of(names[0])
-    session.once_to_file(names[0])
+    session.results.once_to_file(names[0])
     session.say_contradiction()
 
 
