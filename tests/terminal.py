@@ -226,12 +226,15 @@ class Terminal:
         fcntl.ioctl(self._leader, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
-def shell(home: Path, *words: object, columns: int = 100, lines: int = 30, **environment: str) -> Terminal:
+def shell(
+    home: Path, *words: object, columns: int = 100, lines: int = 30, cwd: Path | None = None, **environment: str
+) -> Terminal:
     """The shell at its first prompt, with a home directory of its own."""
     terminal = Terminal(
         [*PROGRAM, *words],
         columns=columns,
         lines=lines,
+        cwd=cwd,
         environment={
             "HOME": str(home),
             "XDG_CONFIG_HOME": "",

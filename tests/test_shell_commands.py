@@ -458,6 +458,20 @@ def test_a_script_may_come_out_of_a_pipe_and_begin_with_a_mark(session: Session,
     assert shown(sink) == '{"x":1}\n'
 
 
+@pytest.mark.parametrize("command", [".once", ".output"])
+def test_a_pipe_and_a_device_take_results_as_they_are(session: Session, tmp_path: Path, command: str):
+    os.mkfifo(tmp_path / "pipe")
+    session.run(piece(f"{command} {tmp_path / 'pipe'}"))
+    with subprocess.Popen(["cat", str(tmp_path / "pipe")], stdout=subprocess.PIPE) as reader:
+        session.run(piece("SELECT range AS x FROM range(100000)"))
+        session.run(piece(".output stdout"))
+        assert reader.stdout is not None
+        assert len(reader.stdout.read().splitlines()) == 100_001
+    session.run(piece(f"{command} /dev/full"))
+    with pytest.raises(FailedError, match="cannot write '/dev/full': No space left on device"):
+        session.run(piece("SELECT 1"))
+
+
 def test_bytes_that_are_no_text_are_run_by_nobody(session: Session):
     for line in ("SELECT 'a\udcff'", ".tables a\udcff"):
         with pytest.raises(FailedError, match="byte 0xff in what was typed is not UTF-8; nothing was run"):

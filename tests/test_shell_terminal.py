@@ -526,7 +526,7 @@ def test_an_editor_that_fails_changes_nothing(home: Path, tmp_path: Path, script
         terminal.wait(LEFT[script], since=start)
         terminal.wait_typed("AS kept;")
         terminal.type(ENTER)
-        terminal.wait("│   42 │")
+        terminal.wait("│    42 │")
         assert "Unhandled" not in terminal.plain()
 
 
@@ -538,7 +538,7 @@ def test_ctrl_x_ctrl_e_edits_the_line(home: Path, tmp_path: Path):
         terminal.type(CTRL_X + CTRL_E)
         terminal.wait_typed("AS made;")
         terminal.type(ENTER)
-        terminal.wait("│   42 │")
+        terminal.wait("│    42 │")
 
 
 def test_what_an_editor_leaves_cannot_act_on_a_dumb_terminal(home: Path, tmp_path: Path):
@@ -562,17 +562,28 @@ def test_a_locale_of_ascii_takes_utf8_all_the_same(home: Path):
         terminal.wait("|       2 |")
 
 
-def test_ctrl_c_ends_the_wait_for_a_pipe_that_nobody_writes(home: Path, tmp_path: Path):
-    os.mkfifo(tmp_path / "pipe")
-    with shell(home) as terminal:
-        for command in (".read", ".plot latency"):
-            line = f"{command} {tmp_path / 'pipe'}"
-            terminal.type(line)
-            terminal.wait_typed(line)
-            start = terminal.mark()
-            terminal.type(ENTER + CTRL_C)
-            terminal.wait("interrupted", since=start)
-            terminal.wait_prompt(since=start)
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ("", ".read {pipe}"),
+        ("", ".plot latency {pipe}"),
+        (".once {pipe}", "SELECT 1;"),
+        (".output {pipe}", "SELECT 1;"),
+    ],
+)
+def test_ctrl_c_ends_the_wait_for_the_other_end_of_a_pipe(home: Path, tmp_path: Path, before: str, line: str):
+    os.mkfifo(tmp_path / "p")
+    with shell(home, cwd=tmp_path) as terminal:
+        if before:
+            terminal.run(before.format(pipe="p"))
+        start = terminal.mark()
+        terminal.type(line.format(pipe="p") + ENTER)
+        terminal.wait("Ctrl-C ends it", since=start)
+        terminal.type(CTRL_C)
+        terminal.wait("interrupted", since=start)
+        terminal.wait_prompt(since=start)
+        terminal.run(".output stdout")
+        terminal.run("SELECT 40 + 2 AS x;", "│    42 │")
 
 
 # Helpers

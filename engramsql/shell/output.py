@@ -12,15 +12,17 @@ import select
 import shutil
 import signal
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from engramsql.errors import ArgumentError
+from engramsql.errors import ArgumentError, EngramError, StorageError
+from engramsql.pipes import open_to_write
 from engramsql.publishing import GrowingFile, is_stream, storage_errors
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = [
     "AppendingSink",
@@ -68,6 +70,7 @@ class Sink(io.RawIOBase):
     def __init__(self, cancelled: threading.Event) -> None:
         super().__init__()
         self._cancelled = cancelled
+        self._stream: int | None = None
 
     def writable(self) -> bool:
         return True
@@ -103,6 +106,17 @@ class Sink(io.RawIOBase):
                     view = view[os.write(descriptor, view[:_PIECE]) :]
                 except BlockingIOError:
                     continue
+
+    def _write_stream(self, place: Path, data: bytes) -> None:
+        """Writes to a pipe or device, which is opened by the first write: the reader of a pipe may come late."""
+        if self._stream is None:
+            self._stream = open_to_write(place, self._check)
+        self._write_all(self._stream, data)
+
+    def _close_stream(self) -> None:
+        if self._stream is not None:
+            os.close(self._stream)
+            self._stream = None
 
 
 class TerminalSink(Sink):
@@ -203,23 +217,22 @@ class FileSink(Sink):
             StorageError: If it cannot be written.
         """
         super().__init__(cancelled)
-        place = Path(os.path.expanduser(path))
-        self._growing: GrowingFile | None = None
-        if is_stream(place):
-            with storage_errors(path):
-                self._file: IO[bytes] = place.open("wb")
-        else:
-            self._growing = GrowingFile(place, replace=True, parents=False)
-            self._file = self._growing.file
+        self._path = path
+        self._place = Path(os.path.expanduser(path))
+        self._growing = None if is_stream(self._place) else GrowingFile(self._place, replace=True, parents=False)
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         self._check()
-        self._file.write(data)
+        with _named(self._path):
+            if self._growing is None:
+                self._write_stream(self._place, data)
+            else:
+                self._growing.file.write(data)
         return len(data)
 
     def finish(self) -> None:
         if self._growing is None:
-            self._file.close()
+            self._close_stream()
             return
         try:
             self._growing.publish()
@@ -228,7 +241,7 @@ class FileSink(Sink):
 
     def abort(self) -> None:
         if self._growing is None:
-            self._file.close()
+            self._close_stream()
         else:
             self._growing.discard()
 
@@ -237,14 +250,17 @@ class AppendingSink(Sink):
     """A file that results are added to, one after the other, from its beginning on."""
 
     def __init__(self, cancelled: threading.Event, path: str) -> None:
-        """Opens the file, and empties it.
+        """Opens the file, and empties it; a pipe or device is opened by the first result.
 
         Raises:
             StorageError: If it cannot be written.
         """
         super().__init__(cancelled)
-        with storage_errors(path):
-            self._file = open(os.path.expanduser(path), "wb")  # noqa: SIM115 (closed by `close`)
+        self._place = Path(os.path.expanduser(path))
+        self._file: IO[bytes] | None = None
+        if not is_stream(self._place):
+            with storage_errors(path):
+                self._file = self._place.open("wb")
         self.path = path
         #: Whether anything was written.
         self.used = False
@@ -254,18 +270,38 @@ class AppendingSink(Sink):
     def write(self, data: bytes) -> int:  # type: ignore[override]
         self._check()
         self.used = True
-        self._file.write(data)
+        with _named(self.path):
+            if self._file is None:
+                self._write_stream(self._place, data)
+            else:
+                self._file.write(data)
         return len(data)
 
     def finish(self) -> None:
-        self._file.flush()
+        if self._file is not None:
+            with _named(self.path):
+                self._file.flush()
 
     def abort(self) -> None:
-        self._file.flush()
+        self.finish()
 
     def close(self) -> None:
-        self._file.close()
+        self._close_stream()
+        if self._file is not None:
+            with _named(self.path):
+                self._file.close()
         super().close()
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """The file in what the system refuses; that nobody reads any longer is no refusal."""
+    try:
+        yield
+    except (BrokenPipeError, EngramError):
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
 class CommandSink(Sink):

@@ -252,6 +252,11 @@ class Session:
             tick = (lambda _: None) if says else progress.tick
             self._run(lambda: work(to), tick)
 
+    def wait(self, work: Callable[[], T]) -> T:
+        """The result of work that reads, or waits for, something else than the database; Ctrl-C ends it."""
+        with self._progress() as progress:
+            return self._run(work, progress.tick)
+
     def _run(self, work: Callable[[], T], tick: Callable[[float], None]) -> T:
         """The result of work that Ctrl-C ends, with the query it waits for."""
         return self._runner.run(work, self._connection.interrupt, tick)
@@ -324,7 +329,9 @@ class Session:
                 self.say(text)
                 return
             shown = text if to.style is None else visible_lines(text)
-            to.file.write(f"{shown}\n".encode())
+            file, data = to.file, f"{shown}\n".encode()
+            # The reader may be slow, or a pipe that has none yet.
+            self._run(lambda: file.write(data), lambda _: None)
 
     def say_contradiction(self) -> None:
         """Says that the file waited for will hold something else than its ending says, if so."""

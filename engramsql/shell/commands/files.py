@@ -84,7 +84,7 @@ def _read(session: Session, words: list[str]) -> None:
     path = path_of(words[0])
     try:
         # Without the mark that some editors put before a text.
-        text = session.runner.run(lambda: read_bytes(path), lambda: None, lambda _: None).decode("utf-8-sig")
+        text = session.wait(lambda: read_bytes(path)).decode("utf-8-sig")
     except OSError as error:
         raise ArgumentError(f"cannot read '{path}': {error.strerror or error}") from error
     except UnicodeDecodeError as error:
