@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from contextlib import suppress
 
 from engramsql.errors import EngramWarning
 
@@ -23,7 +24,9 @@ def say(text: str) -> None:
             from engramsql.export.visible import visible_lines
 
             text = visible_lines(text)
-        print(text, file=sys.stderr, flush=True)
+        # Nobody is left to be told that it could not be written.
+        with suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
 
 
 def warn(message: str) -> None:

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
+from engramsql.export.visible import visible_lines
 from engramsql.pipes import read_bytes
 from engramsql.shell import statements
 from engramsql.shell.commands.registry import command
@@ -117,6 +118,7 @@ def _export(session: Session, words: list[str]) -> None:
     from engramsql.export.files.command import command as export
 
     def work(to: Destination) -> None:
-        to.file.write(f"{export(session.database, words)}\n".encode())
+        # The name of a file may hold an escape code.
+        to.file.write(f"{visible_lines(export(session.database, words))}\n".encode())
 
     session.work(work, says=True)

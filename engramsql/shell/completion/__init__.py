@@ -35,7 +35,9 @@ class Completion:
         self.catalog = Catalog(database)
         self._commands = commands
         # A directory on a slow disk must not hold up what is being typed.
-        self.completer = ThreadedCompleter(SqlCompleter(lambda: self.catalog.snapshot, self._all_commands))
+        self.completer = ThreadedCompleter(
+            SqlCompleter(lambda: self.catalog.snapshot, self._all_commands, self.catalog.learn)
+        )
         self.refresh()
 
     def refresh(self, statement: str = "") -> None:

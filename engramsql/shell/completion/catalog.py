@@ -6,11 +6,12 @@ import re
 import threading
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from engramsql.errors import EngramError
 from engramsql.quoting import folded, literal
+from engramsql.shell.completion.columns import Column, Files
 from engramsql.shell.completion.signatures import Signature, from_parameters, parse
 
 if TYPE_CHECKING:
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
     from engramsql.database import Database
 
 __all__ = ["Catalog", "Column", "Function", "Head", "Relation", "Setting", "Snapshot", "take"]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a relation, with its SQL type; the type is empty where it is not known."""
-
-    name: str
-    type: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +75,7 @@ class Snapshot:
         heads: Of each table of the database, by folded name.
         reserved: Keywords that are no names without quotes, in lower case.
         database: Where an unqualified name is looked for, with ``schema``.
+        files: Columns of files that statements have named, by their paths as typed.
     """
 
     relations: tuple[Relation, ...] = ()
@@ -95,6 +89,7 @@ class Snapshot:
     reserved: frozenset[str] = frozenset()
     database: str = "memory"
     schema: str = "main"
+    files: dict[str, tuple[Column, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -246,6 +241,10 @@ class Catalog:
             self._worker.session = _session(self._database, self._worker.session)
         self._worker.ask()
 
+    def learn(self, path: str) -> None:
+        """Starts to look at the columns of a file, unless they are known; a later snapshot has them."""
+        self._worker.ask_file(path)
+
     def wait(self, seconds: float) -> bool:
         """Waits until no snapshot is being taken; whether that is so."""
         return self._worker.wait(seconds)
@@ -278,6 +277,9 @@ class _Worker:
         self._cursor = cursor
         self._changed = threading.Condition()
         self._asked = 0
+        # Which request the snapshot answers.
+        self._taken = 0
+        self._files = Files()
         self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -286,9 +288,17 @@ class _Worker:
             if self._closed:
                 return
             self._asked += 1
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="engramsql-completion", daemon=True)
-                self._thread.start()
+            self._begin()
+
+    def ask_file(self, path: str) -> None:
+        with self._changed:
+            if not self._closed and self._files.ask(path):
+                self._begin()
+
+    def _begin(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="engramsql-completion", daemon=True)
+            self._thread.start()
 
     def wait(self, seconds: float) -> bool:
         with self._changed:
@@ -310,16 +320,23 @@ class _Worker:
             self._cursor.close()
 
     def _run(self) -> None:
+        taken = self._taken
         while True:
             with self._changed:
-                asked = self._asked
+                asked, files = self._asked, self._files.asked()
             try:
-                self.snapshot = take(self._cursor, self.session)
+                if asked != taken:
+                    self.snapshot = replace(take(self._cursor, self.session), files=self._files.known)
+                    self._taken = taken = asked
+                if files:
+                    self._files.look(self._cursor, files)
+                    self.snapshot = replace(self.snapshot, files=self._files.known)
                 self.failure = None
             except Exception as error:  # completion must never end a session
                 self.failure = error
+                self._taken = taken = asked
             with self._changed:
-                if self._closed or self._asked == asked:
+                if self._closed or (self._asked == asked and not self._files.waiting):
                     self._thread = None
                     self._changed.notify_all()
                     return
