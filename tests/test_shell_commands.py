@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from golden_data import GOLDEN
-from program import run
+from program import PROGRAM, run
 
 import engramsql
 from engramsql import data_files
@@ -594,6 +595,24 @@ def test_a_script_of_commands_stops_at_the_first_error(tmp_path: Path):
         assert done.returncode == 1
         assert json.loads(done.stdout) == [{"a": 1}]
         assert done.stderr == "engramsql: statement 3 of 4: no command .tabels; did you mean .tables?\n"
+
+
+@pytest.mark.parametrize("how", ["-c", "-f"])
+def test_an_export_of_a_script_that_is_interrupted_leaves_nothing(tmp_path: Path, how: str):
+    directory = tmp_path / "out"
+    directory.mkdir()
+    line = f".export --sql 'SELECT * FROM range(100000000000)' --output {directory / 'rows.csv'}"
+    (tmp_path / "script.sql").write_text(line)
+    words = [how, line if how == "-c" else str(tmp_path / "script.sql")]
+    with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            while not any(directory.iterdir()):
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+    assert list(directory.iterdir()) == []
 
 
 def test_a_script_can_be_left(tmp_path: Path):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import Any
 
 import duckdb
 import pytest
 
+from engramsql.messages import say
 from engramsql.shell.errors import describe, nearest_names, place_of
 from engramsql.shell.statements import Kind, Piece
 
@@ -85,3 +88,11 @@ def test_parameters_are_there_when_the_place_is_looked_for(golden_db: Any):
 def test_nearest_names_ignore_case():
     assert nearest_names("PL", ["ple", "pla", "other"]) == ["ple", "pla"]
     assert nearest_names("xyz", ["ple"]) == []
+
+
+def test_a_message_that_cannot_be_written_ends_nothing(monkeypatch: pytest.MonkeyPatch):
+    full = open("/dev/full", "w", buffering=1)  # noqa: SIM115 (closed below, where it fails once more)
+    monkeypatch.setattr(sys, "stderr", full)
+    say("nobody reads this")
+    with contextlib.suppress(OSError):
+        full.close()

@@ -147,6 +147,9 @@ def test_a_name_cannot_act_on_the_terminal(home: Path, tmp_path: Path):
         assert "evil\\x1b[31m" in terminal.plain()
         terminal.run("SELECT chr(27) || '[31m' AS value;", "\\x1b[31m")
         terminal.run("SELECT error(chr(27) || '[31m');", "\\x1b[31m")
+        terminal.paste(f".export --sql 'SELECT 1 AS x' --output '{tmp_path}/evil\x1b[31m.csv'")
+        terminal.type(ENTER)
+        terminal.wait("evil\\x1b[31m.csv: 1 record")
         assert b"\x1b[31m" not in terminal.written
 
 
