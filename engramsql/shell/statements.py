@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from engramsql.sql_text import is_comment, parses
+
 if TYPE_CHECKING:
     from collections.abc import Container
 
@@ -159,7 +161,7 @@ def _statements(data: bytes, start: int) -> tuple[list[Piece], int, Piece | None
             position, empty, skip = at + end, True, at + end - 1
             if _command_at(data, position) is not None:
                 return pieces, position, None
-        elif not _is_comment(data, at) and _text(data[at : base + next_offset]).strip(_SPACES):
+        elif not is_comment(data, at) and _text(data[at : base + next_offset]).strip(_SPACES):
             empty = False
     rest = _piece(data, position, len(data))
     # A comment that is not closed may hide a statement: it is no end.
@@ -207,18 +209,8 @@ def _end_at(data: bytes, offset: int) -> int:
     return 3 if following == _END else 2
 
 
-def _is_comment(data: bytes, offset: int) -> bool:
-    return data[offset : offset + 2] in (b"--", b"/*")
-
-
 def _parses(statement: str) -> bool:
-    if not statement.strip(_SPACES):
-        return True
-    try:
-        duckdb.extract_statements(_NO_TEXT.sub(_STANDS_FOR_NO_TEXT, statement))
-    except duckdb.ParserException:
-        return False
-    return True
+    return not statement.strip(_SPACES) or parses(_NO_TEXT.sub(_STANDS_FOR_NO_TEXT, statement))
 
 
 def _text(data: bytes) -> str:

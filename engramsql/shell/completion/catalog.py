@@ -225,6 +225,11 @@ class Catalog:
         """The last one that was taken; empty before the first."""
         return self._worker.snapshot
 
+    def first(self, seconds: float) -> Snapshot:
+        """The last one too; before the first, what there is when it was taken or so many seconds have passed."""
+        self._worker.wait_first(seconds)
+        return self._worker.snapshot
+
     @property
     def failure(self) -> Exception | None:
         """Why the last snapshot failed, if it did."""
@@ -278,8 +283,9 @@ class _Worker:
         self._changed = threading.Condition()
         self._asked = 0
         # Which request the snapshot answers.
-        self._taken = 0
+        self._answered = 0
         self._files = Files()
+        self._taken = False
         self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -304,6 +310,10 @@ class _Worker:
         with self._changed:
             return self._changed.wait_for(lambda: self._thread is None, seconds)
 
+    def wait_first(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._thread is None or self._taken, seconds)
+
     def close(self) -> None:
         import duckdb
 
@@ -320,23 +330,23 @@ class _Worker:
             self._cursor.close()
 
     def _run(self) -> None:
-        taken = self._taken
         while True:
             with self._changed:
                 asked, files = self._asked, self._files.asked()
             try:
-                if asked != taken:
+                if asked != self._answered:
                     self.snapshot = replace(take(self._cursor, self.session), files=self._files.known)
-                    self._taken = taken = asked
+                    self._answered = asked
                 if files:
                     self._files.look(self._cursor, files)
                     self.snapshot = replace(self.snapshot, files=self._files.known)
                 self.failure = None
             except Exception as error:  # completion must never end a session
                 self.failure = error
-                self._taken = taken = asked
+                self._answered = asked
             with self._changed:
+                self._taken = True
+                self._changed.notify_all()
                 if self._closed or (self._asked == asked and not self._files.waiting):
                     self._thread = None
-                    self._changed.notify_all()
                     return

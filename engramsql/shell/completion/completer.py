@@ -29,18 +29,18 @@ _META_WIDTH = 60
 
 
 class SqlCompleter(Completer):
-    """Offers names for SQL and for dot commands, out of the snapshot that ``snapshot`` returns."""
+    """Offers names for SQL and dot commands, out of what ``snapshot`` returns; it is told whether somebody asked."""
 
     def __init__(
         self,
-        snapshot: Callable[[], Snapshot],
+        snapshot: Callable[[bool], Snapshot],
         commands: Callable[[], Sequence[Command]],
         learn: Callable[[str], None] = lambda path: None,
     ) -> None:
         """Nothing is read yet.
 
         Args:
-            snapshot: The names that there are.
+            snapshot: The names that there are; told whether somebody asked for them.
             commands: The dot commands.
             learn: Told of each file that the statement reads, whose columns a later snapshot is to have.
         """
@@ -56,7 +56,7 @@ class SqlCompleter(Completer):
         return completions(
             document.text,
             document.cursor_position,
-            self._snapshot(),
+            self._snapshot(complete_event.completion_requested),
             self._commands(),
             typing=not complete_event.completion_requested,
         )
