@@ -180,7 +180,7 @@ def _source(
         stored, decoded = ("record", "e_t") if tokens is not None else ("row", "embedding")
         columns = [stored if options.values == "row" else decoded]
     if tokens is not None:
-        return table, _tokens(database, table, tokens, columns, options)
+        return table, _tokens(database, table, tokens, columns, format, options)
     from engramsql.export.files.table_source import ids_source, table_source
 
     if ids is None:
@@ -198,7 +198,14 @@ def _source(
     )
 
 
-def _tokens(database: Database, table: Table, tokens: Any, columns: Sequence[str] | None, options: Options) -> Source:
+def _tokens(
+    database: Database,
+    table: Table,
+    tokens: Any,
+    columns: Sequence[str] | None,
+    format: FileFormat,
+    options: Options,
+) -> Source:
     import numpy as np
 
     from engramsql.corpus import count_of, integers, pieces_of
@@ -227,6 +234,7 @@ def _tokens(database: Database, table: Table, tokens: Any, columns: Sequence[str
         files=[os.fspath(file) for file in files or []],
         total=count_of(tokens),
         views=views,
+        most_bytes=format.record_bytes,
     )
 
 

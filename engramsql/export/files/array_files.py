@@ -205,6 +205,9 @@ class Safetensors:
 
     def __init__(self, layout: Layout, sink: Sink) -> None:
         columns = [_column(field, "safetensors", layout) for field in layout.schema]
+        if (reserved := "__metadata__") in layout.schema.names:
+            type_ = layout.schema.field(reserved).type
+            raise refused("safetensors", reserved, type_, "the name means something else there; name it otherwise")
         widest = max(range(len(columns)), key=lambda index: columns[index].row_bytes)
         self._order = [widest, *(index for index in range(len(columns)) if index != widest)]
         self._sink = sink
