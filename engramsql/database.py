@@ -25,6 +25,7 @@ from engramsql.planner import Planner
 from engramsql.quoting import folded, literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     import duckdb
@@ -128,6 +129,7 @@ class Database(Statements, Inspection, Lifecycle, Exporting):
         self._label = label
         self._session: Session | None = session
         self._temporary = temporary
+        self._before_close: list[Callable[[], object]] = []
         self._connection = duckdb.connect(
             ":memory:",
             config={
@@ -372,20 +374,44 @@ class Database(Statements, Inspection, Lifecycle, Exporting):
         else:
             cursor.execute(f"SET threads = {threads:d}")
 
+    def before_close(self, end: Callable[[], object]) -> None:
+        """Has ``end`` called when the database is closed, before its connection is.
+
+        For whoever runs queries in a thread, on a cursor of :attr:`connection`: DuckDB closes no connection while one
+        of its cursors is busy. ``end`` ends the query, waits for the thread and closes the cursor.
+        """
+        self._open_session()
+        self._before_close.append(end)
+
     def close(self) -> None:
         """Closes the connection; what is being prefetched is cancelled, and a temporary database is removed.
 
         Closing twice does no harm.
+
+        Raises:
+            EngramError: If a cursor of the connection runs a query in another thread: the cursor stays open, all else
+                is closed. (Before 2.0, DuckDB waits for the query instead.)
         """
+        import duckdb
+
         if self._session is None:
             return
+        for end in self._before_close:
+            end()
         self._session.cancel_prefetches()
         self._session = None
         # They hold the session too, and with it the maps of its tables.
         del self._views, self._planner
-        self._connection.close()
-        if self._remove is not None:
-            self._remove()
+        try:
+            self._connection.close()
+        except duckdb.OperationalError:
+            raise EngramError(
+                f"database {self._label!r} is closed but for a cursor of its connection, which runs a query in another "
+                "thread; interrupt() and close() such cursors first (Database.before_close can do that)"
+            ) from None
+        finally:
+            if self._remove is not None:
+                self._remove()
 
     def _planned(self, query: str, at_once: bool) -> tuple[duckdb.DuckDBPyConnection, str | Explanation | None]:
         self._open_session()

@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import duckdb
@@ -180,6 +181,39 @@ def test_a_closed_database_leaves_nothing_for_the_exit():
         engramsql.connect().close()
     assert atexit._ncallbacks() == callbacks
     assert set(weakref.finalize._registry) <= finalizers
+
+
+def test_closing_says_that_a_cursor_is_busy_and_ends_those_it_knows(tmp_path: Path):
+    database = engramsql.connect()
+    directory = database._temporary
+    known, unknown = database.connection.cursor(), database.connection.cursor()
+    paths = [tmp_path / "known", tmp_path / "unknown"]
+    # Closing the pipes ends the queries, also of a test that fails.
+    with ThreadPoolExecutor(2) as threads, ExitStack() as pipes:
+        running = []
+        for path, cursor in zip(paths, (known, unknown), strict=True):
+            os.mkfifo(path)
+            running.append(threads.submit(cursor.execute, f"FROM read_csv('{path}', columns = {{'a': 'INTEGER'}})"))
+        # Opened as soon as the query has opened it for reading: both are busy from here on.
+        writers = [pipes.enter_context(open(path, "w")) for path in paths]
+
+        def end() -> None:
+            writers[0].close()
+            running[0].result()
+            known.close()
+
+        database.before_close(end)
+        with pytest.raises(engram_errors.EngramError, match="closed but for a cursor of its connection"):
+            database.close()
+        database.close()
+        assert directory is not None
+        assert not os.path.exists(directory)
+        assert [query.done() for query in running] == [True, False]
+        writers[1].close()
+        running[1].result()
+        unknown.close()
+    with pytest.raises(engram_errors.ClosedError):
+        database.before_close(end)
 
 
 def test_a_database_that_was_not_closed_is_removed_at_exit_by_its_own_process(tmp_path: Path):

@@ -414,6 +414,24 @@ def test_lists_of_a_column_give_each_row_its_own_ids(con, where, expression):
     con.execute("RESET threads")
 
 
+@pytest.mark.parametrize("source", ["kept", "(FROM kept ORDER BY n DESC)", "(FROM kept WHERE n % 5 <> 0)"])
+def test_lists_whose_ids_are_shared_with_the_result_stay_what_they_are(con, source):
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE kept AS SELECT n, [(n * 31 + i) % 1408 for i in range(n % 9)] AS ids "
+        "FROM range(9000) AS t(n)"
+    )
+    # Both sides are held back, sorted and hashed, while later chunks come.
+    rows = con.execute(
+        f"SELECT n, ids, list(f.rowid ORDER BY f.ord), list(f.ord ORDER BY f.ord), any_value(nth) FROM (SELECT *, "
+        f"row_number() OVER (ORDER BY n) AS nth FROM {source}) AS s, engram_fetch('ple', s.ids) AS f GROUP BY n, ids"
+    ).fetchall()
+    ((count,),) = con.execute(f"SELECT count(*) FROM {source} WHERE len(ids) > 0").fetchall()
+    assert len(rows) == count
+    for n, ids, rowids, places, _ in rows:
+        assert ids == rowids == [(n * 31 + i) % 1408 for i in range(n % 9)]
+        assert places == list(range(len(ids)))
+
+
 def test_an_id_that_is_out_of_range_in_a_list_of_a_column_is_refused(con):
     lists = "(VALUES ([1, 2]), ([3, 1408])) AS t(ids)"
     with pytest.raises(duckdb.Error, match="1408"):

@@ -27,7 +27,7 @@ class Completion:
     """Completion and hints for a prompt on one database.
 
     Args:
-        database: The database; it must be open as long as this is, so close this first.
+        database: The database; nothing is renewed any more when it is closed.
         commands: The dot commands; by default all of the shell.
     """
 

@@ -221,6 +221,7 @@ class Catalog:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._worker = _Worker(database.connection.cursor())
+        database.before_close(self._worker.close)
         # Also at the end of the process, where a thread inside DuckDB would be cut off.
         self._finalize = weakref.finalize(self, self._worker.close)
 

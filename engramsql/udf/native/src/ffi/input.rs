@@ -106,6 +106,11 @@ impl<'a> Vector<'a> {
         }
     }
 
+    /// The vector itself, for who shares it.
+    pub(super) fn raw(&self) -> duckdb_vector {
+        self.raw
+    }
+
     /// Rows.
     pub fn len(&self) -> usize {
         self.len

@@ -1,8 +1,9 @@
 //! Writing DuckDB vectors: flat values, text, blobs, lists, arrays.
 
 use super::host;
+use super::input::Vector;
 use super::sys::*;
-use super::types::Column;
+use super::types::{Column, IntType, Type};
 use crate::error::{Error, Result};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -175,6 +176,17 @@ impl<'a> OutVector<'a> {
             let values = resize(inner, total)?;
             Ok((slice_mut(duckdb_vector_get_data(inner), lists), slice_mut(duckdb_vector_get_data(values), total)))
         }
+    }
+
+    /// Shares the values of `other`, of which nothing is copied; nothing more may be written to this vector then.
+    ///
+    /// # Panics
+    /// If `other` is no BIGINT vector, or this one is none or is longer.
+    pub fn reference(self, other: &Vector<'_>) {
+        let bigints = self.ty == Column::BigInt && *other.ty() == Type::Int(IntType::I64);
+        assert!(bigints && self.len <= other.len(), "{} values of {} shared as {:?}", other.len(), other.ty(), self.ty);
+        // SAFETY: both are live vectors of one type; DuckDB counts who uses the values.
+        unsafe { duckdb_vector_reference_vector(self.raw, other.raw()) }
     }
 
     /// Makes every row of `rows` NULL, and so are the fields of a STRUCT.

@@ -213,7 +213,8 @@ used!(
     duckdb_vector_get_column_type,
     duckdb_vector_get_data,
     duckdb_vector_get_validity,
-    duckdb_vector_reference_value;
+    duckdb_vector_reference_value,
+    duckdb_vector_reference_vector;
     // Called by what catches their exceptions: see `host`.
     by_address:
     duckdb_list_vector_reserve,

@@ -28,6 +28,14 @@ pub struct Batch {
     pub rows: Vec<(usize, Range<usize>)>,
 }
 
+/// The rows of a chunk that come from one table, one for each row of the chunk.
+pub enum Plain<'a> {
+    /// They follow each other from this one on: a scan reads them best.
+    Stretch(u64),
+    /// Their ids.
+    Ids(&'a [i64]),
+}
+
 impl Gather {
     pub fn new(session: &Session, argument: &TableArgument) -> Result<Gather> {
         Ok(Gather {
@@ -61,17 +69,13 @@ impl Gather {
         &mut self.batches[index]
     }
 
-    /// The table of a chunk whose ids follow each other, with the first, where a scan reads them best.
-    pub fn stretch(&mut self, argument: &TableArgument, input: &Chunk<'_>) -> Result<Option<(&Table, u64)>> {
-        let TableArgument::Constant(_) = argument else {
-            return Ok(None);
-        };
-        let values = input.column(1)?;
-        let Some(ids) = values.bigints() else {
-            return Ok(None);
+    /// The rows of a chunk that names one table and no NULL, as most chunks do: nothing has to be collected.
+    pub fn plain<'a>(&mut self, argument: &TableArgument, values: &'a Vector<'_>) -> Option<(&Table, Plain<'a>)> {
+        let (TableArgument::Constant(_), Some(ids)) = (argument, values.bigints()) else {
+            return None;
         };
         let table = self.resolver.table(0);
-        Ok(self.stretch.first(table, ids).map(|first| (&**table, first)))
+        Some((&**table, self.stretch.first(table, ids).map_or(Plain::Ids(ids), Plain::Stretch)))
     }
 
     /// Collects `(table, rowid)` arguments. A NULL id makes its row NULL.

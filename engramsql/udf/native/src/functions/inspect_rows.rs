@@ -2,7 +2,7 @@
 //! of them at once.
 
 use super::fields::write_fields;
-use super::gather::Gather;
+use super::gather::{Gather, Plain};
 use super::scalars::TABLE_AND_IDS;
 use super::scratch::grown;
 use super::tables::{TableArgument, needs_format};
@@ -79,9 +79,12 @@ impl<A: Asked> Scalar for Answers<A> {
             output.set_nulls(0..input.len());
             return Ok(());
         }
-        if let Some((table, first)) = gather.stretch(bound, input)? {
+        if let Some((table, plain)) = gather.plain(bound, &input.column(1)?) {
             let found = grown(found, input.len());
-            scan_of_rows(table, first, found)?;
+            match plain {
+                Plain::Stretch(first) => scan_of_rows(table, first, found)?,
+                Plain::Ids(ids) => of_rows(table, ids, found)?,
+            }
             rows.extend(0..found.len());
             write(output, input.len(), rows, found);
             return Ok(());

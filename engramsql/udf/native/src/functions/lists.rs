@@ -65,11 +65,9 @@ impl Scalar for Ids {
         let (names, lists) = (input.column(0)?, input.column(1)?);
         if let (TableArgument::Constant(_), Some(found)) = (bound, lists.entries())
             && *lists.ty() == Type::List(Box::new(Type::Int(IntType::I64)))
+            && plain(local, found, &lists.elements(), output)?
         {
-            let elements = lists.elements();
-            if let Some(ids) = elements.bigints() {
-                return plain(local, found, ids, output);
-            }
+            return Ok(());
         }
         let nested = local.read(session, bound, &names, &lists)?;
         let rows = input.len();
@@ -95,37 +93,35 @@ impl Scalar for Ids {
 }
 
 /// The same for lists of one table without a NULL: what a column of ids comes as, where a list is one id and what is done
-/// for a list is done for each row.
-fn plain(local: &mut Local, lists: &[ListEntry], elements: &[i64], output: &mut OutVector<'_>) -> Result<()> {
-    let Local { resolver, ids, .. } = local;
-    ids.clear();
+/// for a list is done for each row. The ids stay where they are if the lists lie side by side, as nearly all do.
+fn plain(local: &mut Local, lists: &[ListEntry], elements: &Vector<'_>, output: &mut OutVector<'_>) -> Result<bool> {
+    let (Some(ids), Some(first)) = (elements.bigints(), lists.first()) else {
+        return Ok(false);
+    };
+    let mut end = first.offset;
     for list in lists {
-        // Callers checked nothing of the entries; DuckDB made them.
-        let (offset, length) = (list.offset as usize, list.length as usize);
-        match elements.get(offset..).and_then(|rest| rest.get(..length)) {
-            Some(&[id]) => ids.push(id),
-            Some(of_list) => ids.extend_from_slice(of_list),
-            None => return Err(Error::argument("a list leaves its elements")),
+        if list.offset != end {
+            return Ok(false);
         }
+        end += list.length;
     }
-    resolver.table(0).check_ids(ids)?;
-    let total = ids.len();
-    let mut places = output.struct_elements(total)?;
+    // Callers checked nothing of the entries; DuckDB made them.
+    let (start, end) = (first.offset as usize, end as usize);
+    let used = ids.get(start..end).ok_or_else(|| Error::argument("a list leaves its elements"))?;
+    local.resolver.table(0).check_ids(used)?;
+    let mut places = output.struct_elements(end)?;
     let mut ord = places.field(0);
-    let mut ords = ord.values::<i64>(total);
+    let (unused, mut ords) = ord.values::<i64>(end).split_at_mut(start);
+    unused.fill(0);
     for list in lists {
         let (of_list, rest) = ords.split_at_mut(list.length as usize);
         of_list.iter_mut().zip(0..).for_each(|(slot, place)| *slot = place);
         ords = rest;
     }
-    places.field(1).set_nulls(0..total);
-    places.field(2).values::<i64>(total).copy_from_slice(ids);
-    let mut offset = 0;
-    for (slot, list) in output.values::<ListEntry>(lists.len()).iter_mut().zip(lists) {
-        *slot = ListEntry { offset, length: list.length };
-        offset += list.length;
-    }
-    Ok(())
+    places.field(1).set_nulls(0..end);
+    places.field(2).reference(elements);
+    output.values::<ListEntry>(lists.len()).copy_from_slice(lists);
+    Ok(true)
 }
 
 impl Local {

@@ -1,6 +1,6 @@
 //! `engram_row`, `engram_vector`, `engram_e_t`: rows by id, as scalar functions.
 
-use super::gather::Gather;
+use super::gather::{Gather, Plain};
 use super::scratch::grown;
 use super::tables::{TableArgument, needs_format};
 use crate::error::Result;
@@ -48,10 +48,13 @@ impl Scalar for Row {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         let RowLocal { gather, bytes } = local;
-        if let Some((table, first)) = gather.stretch(bound, input)? {
+        if let Some((table, rows)) = gather.plain(bound, &input.column(1)?) {
             let width = table.row_bytes();
             let buffer = grown(bytes, width * input.len());
-            table.scan_into(first, buffer)?;
+            match rows {
+                Plain::Stretch(first) => table.scan_into(first, buffer)?,
+                Plain::Ids(ids) => table.fetch_into(ids, buffer)?,
+            }
             output.assign_parts(buffer, (0..input.len()).map(|row| (row, row * width..(row + 1) * width)));
             return Ok(());
         }

@@ -5,7 +5,7 @@
 //! constant argument for every row of a chunk, an array element by element; a NULL list costs nothing.) With any other
 //! witness the values come as FLOAT[], which the caller casts.
 
-use super::gather::Gather;
+use super::gather::{Gather, Plain};
 use super::scalars::{Decoded, OfRow, OfRows, decode};
 use super::scratch::grown;
 use super::tables::{Resolver, TableArgument};
@@ -36,8 +36,8 @@ pub trait Witnessed: Decoded {
     const TYPED: &'static str;
     /// Widths that have a signature.
     const WIDTHS: &'static [usize];
-    /// Whether ids that follow each other are read as a scan reads.
-    const SCANS: bool;
+    /// Whether a value is that of one row.
+    const ONE_ROW: bool;
     /// Width of the value under `table`, if every value has the same.
     fn width(table: &Table) -> Option<usize>;
     /// Reads the rows of `ids`.
@@ -47,7 +47,7 @@ pub trait Witnessed: Decoded {
 impl Witnessed for OfRow {
     const TYPED: &'static str = "_engram_vector";
     const WIDTHS: &'static [usize] = ROW_WIDTHS;
-    const SCANS: bool = true;
+    const ONE_ROW: bool = true;
 
     fn width(table: &Table) -> Option<usize> {
         table.dim()
@@ -61,7 +61,7 @@ impl Witnessed for OfRow {
 impl Witnessed for OfRows {
     const TYPED: &'static str = "_engram_e_t";
     const WIDTHS: &'static [usize] = TOKEN_WIDTHS;
-    const SCANS: bool = false;
+    const ONE_ROW: bool = false;
 
     fn width(_table: &Table) -> Option<usize> {
         None
@@ -134,15 +134,19 @@ impl<F: Witnessed> Scalar for Typed<F> {
         output: &mut OutVector<'_>,
     ) -> Result<()> {
         let Local { gather, floats } = local;
-        if F::SCANS
+        if F::ONE_ROW
             && let Some(width) = bound.width
-            && let Some((table, first)) = gather.stretch(&bound.table, input)?
+            && let Some((table, rows)) = gather.plain(&bound.table, &input.column(1)?)
         {
             let dim = table.require_dim()?;
             if dim != width {
                 return Err(differs(table, dim, width));
             }
-            return Ok(table.scan_vectors_into(first, output.array_elements(input.len()))?);
+            let out = output.array_elements(input.len());
+            return match rows {
+                Plain::Stretch(first) => Ok(table.scan_vectors_into(first, out)?),
+                Plain::Ids(ids) => F::read(table, ids, out),
+            };
         }
         F::COLLECT(gather, session, &bound.table, input, output)?;
         let Some(width) = bound.width else {
