@@ -11,7 +11,7 @@ import pyarrow as pa
 from engramsql.corpus import Piece, within
 from engramsql.errors import ArgumentError, TokenIdError
 from engramsql.export.files import source
-from engramsql.export.files.identity import table_identity
+from engramsql.export.files.identity import readable, table_identity
 from engramsql.export.files.source import Source, Task, chosen, rows_of_batch, vector_columns
 from engramsql.export.files.stretches import Stretch, checked, stretches, whole
 
@@ -178,8 +178,10 @@ class _Files:
     """The names of the files of a corpus as a column: the same dictionary for every batch, as IPC files demand."""
 
     def __init__(self, files: Sequence[str]) -> None:
-        self._names = pa.array(list(files), pa.string())
-        self._numbers = {name: number for number, name in enumerate(files)}
+        # A file that is given twice has one name.
+        names = list(dict.fromkeys(files))
+        self._names = pa.array([readable(name) for name in names], pa.string())
+        self._numbers = {name: number for number, name in enumerate(names)}
 
     def column(self, file: str | None, count: int) -> pa.Array:
         """``count`` times the name of a file."""
