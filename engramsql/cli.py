@@ -20,6 +20,7 @@ from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.export import FORMATS
 from engramsql.export.files import options as export
 from engramsql.lifecycle import options as lifecycle
+from engramsql.messages import say
 from engramsql.plot import options as plot
 
 if TYPE_CHECKING:
@@ -93,19 +94,6 @@ def _misspelt(word: str) -> str | None:
 def _fail(message: str) -> int:
     say(f"engramsql: {' '.join(message.split())}")
     return ERROR
-
-
-def say(line: str) -> None:
-    """A message on stderr; none if that is closed, where print would take stdout.
-
-    Control characters are escapes: a message may quote a value, which must not send codes to a terminal.
-    """
-    if sys.stderr is not None:
-        if not line.isprintable():
-            from engramsql.export.visible import visible_lines
-
-            line = visible_lines(line)
-        print(line, file=sys.stderr)
 
 
 class _Parser(argparse.ArgumentParser):

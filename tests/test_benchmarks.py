@@ -764,11 +764,11 @@ def test_memory_of_a_process_is_seen_while_it_is_held() -> None:
 def test_what_a_killed_process_half_wrote_is_removed(tmp_path: Path) -> None:
     ended = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True).stdout.strip()
     for owner in (ended, str(os.getppid())):
-        (tmp_path / f".store-1x5000.{owner}").mkdir()
-        (tmp_path / f".store-1x5000.{owner}" / "shard_000.bin").write_bytes(b"half")
+        (tmp_path / f".store-1x5000.{owner}-0.unfinished").mkdir()
+        (tmp_path / f".store-1x5000.{owner}-0.unfinished" / "shard_000.bin").write_bytes(b"half")
     own_table.own_database(tmp_path, replace(own_table.PLE, shards=1, shard_rows=5000))
     # The other one may still be writing.
-    assert [path.name for path in tmp_path.glob(".*")] == [f".store-1x5000.{os.getppid()}"]
+    assert [path.name for path in tmp_path.glob(".*")] == [f".store-1x5000.{os.getppid()}-0.unfinished"]
 
 
 def test_ctrl_c_ends_a_write_as_such(tmp_path: Path) -> None:

@@ -8,9 +8,7 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ import numpy as np
 import pytest
 from export_readers import arrow_table
 from helpers import run_python
-from program import PROGRAM, in_terminal, run
+from program import PROGRAM, in_terminal, killed, run
 
 import engramsql
 from engramsql.bench import own_table
@@ -47,37 +45,6 @@ def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 24 MiB."""
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    asked = ["mount", "-t", "tmpfs", "-o", "size=24m", "engramsql-test", str(mount)]
-    try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command")
-    if done.returncode != 0:
-        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
-    try:
-        yield mount
-    finally:
-        subprocess.run(["umount", str(mount)], check=True)
-
-
-def killed(words: list[Any], seconds: float) -> bool:
-    """Runs a command and kills it after a while; whether it was still running then."""
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen([sys.executable, "-m", "engramsql", *map(str, words)], stdout=quiet, stderr=quiet) as process:
-        try:
-            # The random moment is what is tested: nothing is waited for.
-            process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait() == -signal.SIGKILL
-    return False
-
-
 def moments(count: int, whole: float, seed: int) -> list[float]:
     """Random moments, one in each of ``count`` stretches of a run, without its start."""
     rng = random.Random(seed)
@@ -99,7 +66,9 @@ def test_a_killed_export_leaves_no_file(database: Path, tokens: Path, tmp_path: 
         hits += killed(words, seconds)
         # Whole, or not there; what is left has a name that says so, and the next export removes it.
         names = os.listdir(out.parent)
-        assert all(re.fullmatch(rf"\.e\.{format}\.\d+\.unfinished", name) for name in names if name != out.name), names
+        assert all(re.fullmatch(rf"\.e\.{format}\.\d+-\d+\.unfinished", name) for name in names if name != out.name), (
+            names
+        )
         if out.exists():
             assert out.read_bytes() == expected
             out.unlink()

@@ -104,7 +104,7 @@ def test_a_corpus_without_tokens_is_a_file_without_records(
     assert second_reader(path)["e_t"] == []
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(st.integers(0, 400), max_size=12), max_size=8),
     st.integers(1, 6),

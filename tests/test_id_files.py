@@ -74,7 +74,7 @@ def test_nulls_stay_nulls(tmp_path: Path) -> None:
         assert read(tmp_path / name) == [4, None, 6], name
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 10**12), max_size=40), st.integers(16, 40), st.sampled_from(" \n\t"))
 def test_text_is_read_in_blocks(tmp_path: Path, ids: list[int], block: int, space: str) -> None:
     path = tmp_path / "a.txt"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engramsql.errors import ArgumentError, EngramError
-from engramsql.interchange.files import DAMAGED
+from engramsql.interchange.damaged import DAMAGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,6 +19,7 @@ from engramsql.errors import ArgumentError, EngramError, EngramWarning, UnknownT
 from engramsql.export import write
 from engramsql.export.style import style_of
 from engramsql.lifecycle.options import database_of, looks_like_path
+from engramsql.messages import say
 from engramsql.progress import ProgressLine, elapsed, size
 from engramsql.quoting import folded
 from engramsql.verification import difference_table, finding_line, finding_table
@@ -224,7 +225,7 @@ def _verify_names(database: Database, names: list[str], options: argparse.Namesp
             # One that cannot be opened does not hide the others.
             if len(names) == 1:
                 raise
-            cli.say(f"engramsql: {name}: {' '.join(str(error).split())}")
+            say(f"engramsql: {name}: {' '.join(str(error).split())}")
             code = cli.ERROR
             continue
         if not outcome.good and code == cli.GOOD:
@@ -242,7 +243,7 @@ def _verify_names(database: Database, names: list[str], options: argparse.Namesp
         if found:
             _show(finding_table(found), cli.format_of(options))
         for last in closing:
-            cli.say(last)
+            say(last)
     return code
 
 
@@ -267,7 +268,7 @@ def _compare(database: Database, name: str, options: argparse.Namespace) -> int:
     if compared is not None:
         if compared.first or options.format is not None or not cli.is_terminal(sys.stdout):
             _show(difference_table(name, compared), cli.format_of(options))
-        cli.say(f"engramsql: {name}: {compared.different} of {compared.rows} rows differ from {options.against}")
+        say(f"engramsql: {name}: {compared.different} of {compared.rows} rows differ from {options.against}")
     return cli.GOOD if found.good else cli.DIFFERENT
 
 
@@ -300,7 +301,7 @@ def _told_to_resume() -> Iterator[None]:
     except KeyboardInterrupt:
         # One more would interrupt the line itself.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        cli.say("engramsql: interrupted; what is complete is kept, go on with --resume")
+        say("engramsql: interrupted; what is complete is kept, go on with --resume")
         raise
 
 

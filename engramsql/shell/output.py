@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
+from engramsql.publishing import GrowingFile, is_stream, storage_errors
 
 if TYPE_CHECKING:
     import threading
@@ -198,25 +199,18 @@ class FileSink(Sink):
         """Opens it.
 
         Raises:
-            ArgumentError: If it cannot be written.
+            ArgumentError: If it is a directory.
+            StorageError: If it cannot be written.
         """
         super().__init__(cancelled)
-        self._path = Path(os.path.expanduser(path))
-        self._new: Path | None = None
-        try:
-            if self._path.exists() and not self._path.is_file():
-                self._file: IO[bytes] = self._path.open("wb")
-                return
-            # A link keeps pointing to it.
-            target = Path(os.path.realpath(self._path))
-            new = target.with_name(f".{target.name[:100]}.{os.getpid()}")
-            self._file = new.open("xb")
-            self._path, self._new = target, new
-            if target.exists():
-                new.chmod(target.stat().st_mode & 0o777)
-        except OSError as error:
-            self.abort()
-            raise ArgumentError(f"cannot write '{path}': {error.strerror or error}") from error
+        place = Path(os.path.expanduser(path))
+        self._growing: GrowingFile | None = None
+        if is_stream(place):
+            with storage_errors(path):
+                self._file: IO[bytes] = place.open("wb")
+        else:
+            self._growing = GrowingFile(place, replace=True, parents=False)
+            self._file = self._growing.file
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         self._check()
@@ -224,15 +218,19 @@ class FileSink(Sink):
         return len(data)
 
     def finish(self) -> None:
-        self._file.close()
-        if self._new is not None:
-            self._new.replace(self._path)
+        if self._growing is None:
+            self._file.close()
+            return
+        try:
+            self._growing.publish()
+        finally:
+            self._growing.discard()
 
     def abort(self) -> None:
-        if hasattr(self, "_file"):
+        if self._growing is None:
             self._file.close()
-        if self._new is not None:
-            self._new.unlink(missing_ok=True)
+        else:
+            self._growing.discard()
 
 
 class AppendingSink(Sink):
@@ -242,13 +240,11 @@ class AppendingSink(Sink):
         """Opens the file, and empties it.
 
         Raises:
-            ArgumentError: If it cannot be written.
+            StorageError: If it cannot be written.
         """
         super().__init__(cancelled)
-        try:
+        with storage_errors(path):
             self._file = open(os.path.expanduser(path), "wb")  # noqa: SIM115 (closed by `close`)
-        except OSError as error:
-            raise ArgumentError(f"cannot write '{path}': {error.strerror or error}") from error
         self.path = path
         #: Whether anything was written.
         self.used = False

@@ -20,6 +20,7 @@ from engramsql.database import connect
 from engramsql.errors import ArgumentError
 from engramsql.export.files import Options, export_to
 from engramsql.export.files import options as grammar
+from engramsql.messages import say
 from engramsql.progress import ProgressLine, elapsed, size
 
 if TYPE_CHECKING:
@@ -178,5 +179,5 @@ def _told_to_resume(output: str) -> Iterator[None]:
         path = Path(os.path.abspath(output))
         kept = path.with_name(f".{path.name}.unfinished").exists()
         what = "what is complete is kept, go on with --resume" if kept else "nothing was written"
-        cli.say(f"engramsql: interrupted; {what}")
+        say(f"engramsql: interrupted; {what}")
         raise

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from engramsql.errors import ArgumentError, EngramError, StorageError
+from engramsql.errors import ArgumentError, StorageError
 from engramsql.export.files.pipeline import computed, waited_for
 from engramsql.export.files.single import Filling, filling
-from engramsql.interchange.files import new_file, sync_directory
+from engramsql.publishing import new_file, storage_errors, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +98,7 @@ def write_parts(
         return found
     _check_place(path, replace=replace)
     unfinished = path.with_name(f".{path.name}.unfinished")
-    with _storage(path), _begun(unfinished, path, resume=resume, restart=restart) as going:
+    with storage_errors(path), _begun(unfinished, path, resume=resume, restart=restart) as going:
         # Another process may have completed its export while this one looked for the lock.
         _check_place(path, replace=replace)
         parts = _parts_of(unfinished, fixed, path) if going else []
@@ -124,16 +124,6 @@ def _check_place(path: Path, *, replace: bool) -> None:
         raise ArgumentError(f"'{path}' exists already; name a new directory, or replace it (--replace, replace=True)")
     if not path.is_dir() or path.is_symlink() or _foreign(path):
         raise ArgumentError(f"'{path}' is no directory of an export alone, so it is not replaced; name another one")
-
-
-@contextmanager
-def _storage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, EngramError):
-            raise
-        raise StorageError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from engramsql.errors import ArgumentError
 from engramsql.export.files.pipeline import computed
 from engramsql.export.files.sink import Sink
 from engramsql.export.files.writer import open_writer
-from engramsql.interchange.files import new_file
+from engramsql.publishing import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ __all__ = ["Csv", "JsonLines"]
 _SLICE_VALUES = 1 << 16
 
 
-class _Text:
+class _Text(ABC):
     """Records as lines, some at a time."""
 
     def __init__(self, layout: Layout, sink: Sink) -> None:
@@ -66,25 +67,26 @@ class _Text:
     _quote = b""
     _end = b"\n"
 
+    @abstractmethod
     def _lines(self, arrays: list[pa.Array]) -> pa.Array:
-        raise NotImplementedError
+        """The records as lines, from their columns."""
 
+    @abstractmethod
     def _before(self, position: int) -> bytes:
         """What comes before a cell."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _cells(self, column: Column, array: pa.Array) -> pa.Array:
         """Values as they stand in the file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _quoted(self, texts: pa.Array) -> pa.Array:
         """JSON text as it stands in a cell."""
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (nothing is left to do)
         """A line is whole as it is."""
 
-    def abandon(self) -> None:
+    def abandon(self) -> None:  # noqa: B027 (nothing is left to do)
         """Nothing is held."""
 
 

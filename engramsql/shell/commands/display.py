@@ -31,7 +31,7 @@ def _set_or_say(session: Session, name: str, words: list[str]) -> None:
 def _mode(session: Session, words: list[str]) -> None:
     _set_or_say(session, "mode", words)
     if words:
-        session.mode_chosen = True
+        session.results.mode_chosen = True
         session.say_contradiction()
 
 
@@ -69,8 +69,8 @@ def _vector(session: Session, words: list[str]) -> None:
     summary="time, rows, and what was read of the tables, after each statement",
     argument="setting",
     aliases=("\\timing",),
-    details="Rows and bytes are those that engram_stats() counted meanwhile, with the code paths that they came by. "
-    "The line goes to stderr.",
+    details="Rows and bytes are those that engram_stats() counted meanwhile, with the code paths that they came by: "
+    "a row whose embedding and row are both selected was read twice. The line goes to stderr.",
 )
 def _timer(session: Session, words: list[str]) -> None:
     _set_or_say(session, "timer", words)
