@@ -41,7 +41,7 @@ FILE_FORMATS = {
         FileFormat("arrows", (".arrows",), (_ARROW, "IpcStream"), _IPC, True, "Arrow IPC stream"),
         FileFormat("feather", (".feather",), (_ARROW, "IpcFile"), _IPC, True, "Feather V2, the Arrow IPC file"),
         FileFormat(
-            "parquet", (".parquet", ".pq"), (_ARROW, "Parquet"), ("zstd", "lz4", "none"), True, "Parquet", 32 << 20
+            "parquet", (".parquet", ".pq"), (_ARROW, "Parquet"), ("zstd", "lz4", "none"), True, "Parquet", 24 << 20
         ),
         FileFormat("npy", (".npy",), (_ARRAYS, "Npy"), ("none",), False, "one column as a NumPy array"),
         FileFormat("npz", (".npz",), (_ARRAYS, "Npz"), ("none",), False, "a NumPy array per column"),

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engramsql.export.columns import Column, json_cells, plain_cells, write_texts
+from engramsql.export.columns import Column, json_cells, plain_cells, unique_names, write_texts
 from engramsql.export.files.values import VALUE_KEY
 from engramsql.export.fragments import joined, replaced
 from engramsql.export.text import csv_cells
@@ -119,7 +119,9 @@ class JsonLines(_Text):
 
     def __init__(self, layout: Layout, sink: Sink) -> None:
         super().__init__(layout, sink)
-        keys = [json.dumps(column.name, ensure_ascii=False) for column in self._columns]
+        # Of two members of one name readers keep one.
+        names = unique_names(column.name for column in self._columns)
+        keys = [json.dumps(name, ensure_ascii=False) for name in names]
         self._starts = [f"{',' if position else '{'}{key}:" for position, key in enumerate(keys)]
 
     def _lines(self, arrays: list[pa.Array]) -> pa.Array:

@@ -284,7 +284,7 @@ class _PerSequence:
     def _refuse(self, what: str, most: int) -> ArgumentError:
         return ArgumentError(
             f"{what} has more than {most} tokens, whose vectors of {self._bytes} bytes do not fit into one record of "
-            f"at most {self._most_bytes} bytes; export a record per token (--per token), or smaller values"
+            f"at most {self._most_bytes} bytes; export a record per token (--per token), smaller values, or as arrow"
         )
 
     def _task(self, sequences: list[Stretch], done: int) -> Task:
