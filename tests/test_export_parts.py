@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,14 @@ def test_files_and_manifest_are_one_export(database: Any, tmp_path: Path, format
         assert [(column["name"], column["type"]) for column in document["schema"]] == [
             (field.name, str(field.type)) for field in schema
         ]
+
+
+def test_other_programs_check_the_files(database: Any, tmp_path: Path) -> None:
+    database.export("ple", tmp_path / "out", format="parquet", rows_per_file=500)
+    lines = "".join(f"{record['sha256']}  {record['file']}\n" for record in manifest_of(tmp_path / "out")["files"])
+    check = ["sha256sum", "--check", "--strict"]
+    done = subprocess.run(check, cwd=tmp_path / "out", input=lines, capture_output=True, text=True, check=True)
+    assert done.stdout.count(": OK\n") == 3
 
 
 @pytest.mark.parametrize("rows_per_file", [1, 7, 1407, 1408, 1409, 10**12])
@@ -386,7 +395,7 @@ def test_an_export_that_was_moved_away_to_be_replaced_is_back(database: Any, tmp
     os.rename(out, tmp_path / ".out.replaced")
     refuses(lambda: database.export("ple", out, **options), "exists already")
     assert content(out) == before
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == [".out.unfinished"]
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_who_waited_for_the_lock_does_not_write_into_what_is_complete(database: Any, tmp_path: Path) -> None:
@@ -409,8 +418,8 @@ def test_who_waited_for_the_lock_does_not_write_into_what_is_complete(database: 
         assert found.count("whole") == 1
         assert all("exists already" in text or "another process" in text for text in found if text != "whole"), found
         assert content(tmp_path / "out") == content(tmp_path / "whole")
+        assert not list(tmp_path.glob(".*"))
         shutil.rmtree(tmp_path / "out")
-        shutil.rmtree(tmp_path / ".out.unfinished", ignore_errors=True)
 
 
 @pytest.mark.parametrize("several", [False, True])

@@ -152,3 +152,9 @@ def test_names_of_files_that_are_no_utf8(database: Any, tmp_path: Path) -> None:
         database.export("ple", tmp_path / "several", tokens=[odd, odd], format="arrow", rows_per_file=3, resume=True)
         == found
     )
+
+
+def test_a_view_is_exported_by_a_query(database: Any, tmp_path: Path) -> None:
+    database.create_view("few", "SELECT rowid FROM ple LIMIT 3")
+    refuses(lambda: database.export("FEW", tmp_path / "a.csv"), "SQL view and no table", """--sql 'FROM "few"'""")
+    assert database.export(database.sql("FROM few"), tmp_path / "a.csv").rows == 3

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engramsql.errors import ArgumentError, ArgumentTypeError, StorageError
+from engramsql.errors import ArgumentError, ArgumentTypeError, StorageError, UnknownTableError
 from engramsql.export.files.formats import COMPRESSIONS, VALUES, FileFormat, format_of
 from engramsql.export.files.places import refuse_sources
 
@@ -208,7 +209,7 @@ def _source(
         )
     if isinstance(what, str) and _SELECT.match(what) and not os.path.exists(what):
         raise ArgumentError(f"{what[:60]!r} is a query, and what is exported a table or a relation: pass db.sql(...)")
-    table = database.table(what)
+    table = _table(database, what)
     columns = options.columns
     if columns is None and format.name == "npy":
         # One array: that of the vectors.
@@ -231,6 +232,21 @@ def _source(
         options.round,
         format.nulls,
     )
+
+
+def _table(database: Database, what: str | os.PathLike[str]) -> Table:
+    from engramsql.quoting import folded, identifier
+
+    try:
+        return database.table(what)
+    except UnknownTableError:
+        for view in database.views():
+            if isinstance(what, str) and folded(view.name) == folded(what):
+                query = f"FROM {identifier(view.name)}"
+                raise UnknownTableError(
+                    f"'{what}' is a SQL view and no table; export a query: --sql {shlex.quote(query)} (db.sql(...))"
+                ) from None
+        raise
 
 
 def _watched(source: Source, table: Table, given: object, column: str | None) -> Source:

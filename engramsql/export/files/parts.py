@@ -149,6 +149,9 @@ def _begun(unfinished: Path, path: Path, *, resume: bool, restart: bool) -> Iter
             _clear(unfinished, set())
         yield going
     finally:
+        # What has no manifest is nothing to go on with; by now the directory may be another's.
+        if _is_lock(descriptor, unfinished) and not (unfinished / MANIFEST).exists():
+            shutil.rmtree(unfinished, ignore_errors=True)
         os.close(descriptor)
 
 
@@ -162,15 +165,21 @@ def _locked(unfinished: Path, path: Path) -> int:
             continue  # It just got its name.
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever had it may have given the directory its name since it was opened here.
-            if os.path.samestat(os.fstat(descriptor), os.stat(unfinished / _LOCK)):
-                return descriptor
         except BlockingIOError:
             os.close(descriptor)
             raise StorageError(f"another process is exporting to '{path}'") from None
-        except FileNotFoundError:
-            pass
+        # Whoever had it may have given the directory its name since it was opened here.
+        if _is_lock(descriptor, unfinished):
+            return descriptor
         os.close(descriptor)
+
+
+def _is_lock(descriptor: int, unfinished: Path) -> bool:
+    """Whether an open lock is the one of the directory that has the name now."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(unfinished / _LOCK))
+    except FileNotFoundError:
+        return False
 
 
 def _clear(directory: Path, kept: set[str]) -> None:

@@ -138,6 +138,8 @@ class _Line:
             yield Computed(batch, item.done)
             del batch
             self._memory.give(item.memory)
+        # It has nothing to do any more: to interrupt it would interrupt what others run on its connection.
+        self._feeder.join()
 
     def _next(self) -> _Started | BaseException | None:
         while True:
