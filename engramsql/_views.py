@@ -18,7 +18,7 @@ from engramsql.errors import ArgumentError, CatalogError
 from engramsql.messages import warn
 from engramsql.planner.ids import ROW
 from engramsql.quoting import folded, identifier, literal
-from engramsql.script import split
+from engramsql.sql_text import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

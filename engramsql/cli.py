@@ -14,6 +14,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
+from engramsql._arguments import number
 from engramsql._nearest import nearest_choice, nearest_names
 from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError, EngramWarning
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+# As many as the engine can count.
+_MOST_THREADS = (1 << 31) - 1
 GOOD, ERROR, USAGE, DIFFERENT, INTERRUPTED = 0, 1, 2, 4, 130
 
 
@@ -128,7 +131,7 @@ def _script_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--ram-budget", metavar="SIZE", help="memory for rows read from the disk: 8GB, 512MiB, 0 for none"
     )
-    parser.add_argument("--threads", metavar="N", type=_count, help="threads of a query; one per processor if left out")
+    parser.add_argument("--threads", metavar="N", type=_threads, help="threads of a query (one per processor)")
     parser.add_argument("--no-init", action="store_true", help="open the shell without its configuration file")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.set_defaults(run=_run_script)
@@ -191,11 +194,8 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
     return GOOD
 
 
-def _count(text: str) -> int:
-    """A number of at least 1, for argparse."""
-    if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is no number of at least 1")
+def _threads(text: str) -> int:
+    return number(text, 1, _MOST_THREADS)
 
 
 def _looks_like_sql(word: str) -> bool:

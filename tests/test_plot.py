@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from program import on_terminal, run
 
-from engramsql import plot
 from engramsql.export.style import Style
 from engramsql.export.visible import width_of
+from engramsql.plot.drawing import command
 from engramsql.plot.extents import CELLS
 from engramsql.plot.figure import Bars, Figure, Line, Mark, Range, Ranges, Strips
 from engramsql.plot.latency import latency_figure
@@ -41,7 +41,7 @@ MARKS = (Mark("none", "·", ".", "#ffffff"), Mark("some", "▒", "=", "#888888")
 
 def drawn(db: Any, *words: str, style: Style | None = None) -> str:
     sink = io.BytesIO()
-    plot.command(db, words, sink, style)
+    command(db, words, sink, style)
     return sink.getvalue().decode()
 
 

@@ -32,6 +32,7 @@ def pointed(lines: list[str]) -> str:
     [
         ("SELECT embeding FROM fp8", 'Did you mean "embedding"?', "embeding FROM fp8"),
         ("SELECT head FROM pf8", 'Did you mean "fp8"?', "pf8"),
+        ("SELECT engram_vectr('fp8', 3)", 'Nearest: "engram_vector", "engram_e_t"', "engram_vectr('fp8', 3)"),
         ("SELECT rowids_for_sq([1])", 'Nearest: "rowids_for_seq", "rowids_for_seq_with_history"', "rowids_for_sq([1])"),
         ("SELECT engram_rov('fp8', 1)", '"engram_row"', "engram_rov('fp8', 1)"),
         ("SELEC 1", "", "SELEC 1"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from engramsql._nearest import UNKNOWN, nearest_names, record_view_hint, with_nearest
-from engramsql.script import one_line
+from engramsql.sql_text import one_line
 
 if TYPE_CHECKING:
     from engramsql.shell.statements import Piece

@@ -10,7 +10,6 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import duckdb
 
-from engramsql import script
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError, EngramError
 from engramsql.export import BINARY, write
@@ -26,6 +25,7 @@ from engramsql.shell.results import Results
 from engramsql.shell.rows import Counted
 from engramsql.shell.running import Runner
 from engramsql.shell.settings import Settings
+from engramsql.sql_text import has_rows, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -166,7 +166,7 @@ class Session:
                 return False
             except Exception as error:
                 # The session goes on.
-                self.say(f"a fault in EngramSQL itself: {type(error).__name__}: {script.one_line(str(error))}")
+                self.say(f"a fault in EngramSQL itself: {type(error).__name__}: {one_line(str(error))}")
                 return False
             if self.ended:
                 break
@@ -203,7 +203,7 @@ class Session:
         except (duckdb.Error, EngramError, OSError, UnicodeError) as error:
             if not self.terminal and _is_about_output(error):
                 raise
-            raise FailedError(script.one_line(str(error))) from error
+            raise FailedError(one_line(str(error))) from error
 
     def _described(self, error: Exception, piece: Piece, params: object) -> str:
         if isinstance(error, OSError) and _is_about_output(error):
@@ -262,7 +262,7 @@ class Session:
 
             def begin() -> Counted | None:
                 relation = relation_of()
-                if relation is None or not script.has_rows(piece.text, relation.columns):
+                if relation is None or not has_rows(piece.text, relation.columns):
                     if self.terminal and relation is not None and relation.columns == ["Count"]:
                         changed.extend(relation.fetchall())
                     return None
