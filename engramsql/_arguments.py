@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
-__all__ = ["MOST", "count", "number"]
+__all__ = ["MOST", "count", "format_of", "is_terminal", "number"]
 
 MOST = (1 << 63) - 1
 """The largest number that is taken: the engine counts in 64 bits."""
@@ -42,3 +43,13 @@ def count(text: str) -> int:
         argparse.ArgumentTypeError: If it is none.
     """
     return number(text, 1)
+
+
+def format_of(options: argparse.Namespace) -> str:
+    """The output format asked for, else the one for where stdout goes."""
+    return str(options.format or ("box" if is_terminal(sys.stdout) else "csv"))
+
+
+def is_terminal(stream: object) -> bool:
+    """Whether a stream is there and goes to a terminal."""
+    return stream is not None and bool(stream.isatty())  # type: ignore[attr-defined]

@@ -14,10 +14,11 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from engramsql._arguments import number
+from engramsql._arguments import format_of, is_terminal, number
 from engramsql._nearest import nearest_choice, nearest_names
 from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError, EngramWarning
+from engramsql.exit_codes import ERROR, GOOD, INTERRUPTED, USAGE
 from engramsql.export import FORMATS
 from engramsql.export.files import options as export
 from engramsql.lifecycle import options as lifecycle
@@ -31,7 +32,6 @@ __all__ = ["main"]
 
 # As many as the engine can count.
 _MOST_THREADS = (1 << 31) - 1
-GOOD, ERROR, USAGE, DIFFERENT, INTERRUPTED = 0, 1, 2, 4, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -224,16 +224,6 @@ def _script_text(options: argparse.Namespace) -> str:
         raise ArgumentError(f"cannot read {name}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ArgumentError(f"cannot read {name}: {error}") from error
-
-
-def format_of(options: argparse.Namespace) -> str:
-    """The output format asked for, else the one for where stdout goes."""
-    return str(options.format or ("box" if is_terminal(sys.stdout) else "csv"))
-
-
-def is_terminal(stream: object) -> bool:
-    """Whether a stream is there and goes to a terminal."""
-    return stream is not None and bool(stream.isatty())  # type: ignore[attr-defined]
 
 
 def _build_register(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,8 @@ import traceback
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from engramsql.exit_codes import INTERRUPTED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -27,7 +29,6 @@ T = TypeVar("T")
 _STEP_SECONDS = 0.05
 # How long a query may take to stop after Ctrl-C before the process ends without it.
 _STOP_SECONDS = 5.0
-_INTERRUPTED = 130
 
 
 class Interrupts:
@@ -125,7 +126,7 @@ def _stop(connection: duckdb.DuckDBPyConnection, worker: Worker[None], interrupt
     while worker.goes_on():
         connection.interrupt()
         if time.monotonic() > deadline or interrupts.count > 1:
-            os._exit(_INTERRUPTED)
+            os._exit(INTERRUPTED)
 
 
 def _let_go(error: BaseException) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from engramsql.shell.errors import describe, nearest_names, place_of
+from engramsql._nearest import nearest_names
+from engramsql.shell.errors import describe, place_of
 from engramsql.shell.statements import Kind, Piece
 
 

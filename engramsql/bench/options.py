@@ -8,10 +8,10 @@ import os
 
 from engramsql._arguments import count, number
 
-__all__ = ["ASKED", "MEASUREMENTS", "MOST_ROWS", "PEERS", "build"]
+__all__ = ["ASKED", "MEASUREMENTS", "PEERS", "build"]
 
 # Sixty times the largest batch measured by default; its ids and rows of 160 bytes take 10 GB.
-MOST_ROWS = 1 << 26
+_MOST_ROWS = 1 << 26
 
 # In the order they run: cold first, while nothing else has mapped or warmed the files.
 MEASUREMENTS = {
@@ -120,10 +120,7 @@ def _split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str]
 
 
 def _counts(text: str) -> list[int]:
-    counts = sorted({count(part) for part in text.split(",")})
-    if counts[-1] > MOST_ROWS:
-        raise argparse.ArgumentTypeError(f"{counts[-1]} rows are more than {MOST_ROWS}, which no batch needs")
-    return counts
+    return sorted({number(part, 1, _MOST_ROWS) for part in text.split(",")})
 
 
 def _positive(text: str) -> float:

@@ -18,6 +18,7 @@ from engramsql.bench.progress import clear
 from engramsql.bench.target import Target, open_target
 from engramsql.engine import kernel, set_threads
 from engramsql.errors import ArgumentError
+from engramsql.exit_codes import GOOD, VOID
 from engramsql.messages import say
 from engramsql.publishing import is_stream, new_file
 
@@ -28,14 +29,13 @@ __all__ = ["SCHEMA", "run"]
 
 SCHEMA = 1
 """Version of the JSON document; see docs/performance.md."""
-VOID_EXIT = 3
 
 
 def run(options: argparse.Namespace) -> int:
     """Measures, prints, writes JSON if asked to.
 
     Returns:
-        0, or 3 if a read did not prove itself: nothing is printed on stdout or written then.
+        GOOD, or VOID if a read did not prove itself: nothing is printed on stdout or written then.
     """
     require_peers(options.against)
     if options.json is not None:
@@ -52,14 +52,14 @@ def run(options: argparse.Namespace) -> int:
     except Void as void:
         clear()
         say(f"VOID: {void}; nothing is published")
-        return VOID_EXIT
+        return VOID
     finally:
         set_threads(None)
         clear()
     print("\n".join(report.lines(document, sections)))
     if options.json is not None:
         _write(Path(options.json), document)
-    return 0
+    return GOOD
 
 
 def _measure(name: str, target: Target, options: argparse.Namespace) -> Section:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from engramsql._arguments import count
 from engramsql._nearest import nearest_names
 from engramsql.errors import ArgumentError
+from engramsql.exit_codes import GOOD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +47,7 @@ def build(parser: argparse.ArgumentParser) -> None:
         from engramsql.plot.drawing import run_command
 
         run_command(options)
-        return 0
+        return GOOD
 
     _add_kinds(parser, _with_database, lambda kind: parser.set_defaults(run=run))
 

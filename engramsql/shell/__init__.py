@@ -40,8 +40,8 @@ def run(
     from engramsql.export.visible import cut
     from engramsql.shell import config, prompt
     from engramsql.shell.history import HistoryFile
-    from engramsql.shell.output import terminal_size
     from engramsql.shell.session import Session
+    from engramsql.shell.terminal import terminal_size
 
     if path is not None:
         require(path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import duckdb
 
 from engramsql.progress import duration, size
-from engramsql.shell.output import terminal_size
+from engramsql.shell.terminal import terminal_size
 
 if TYPE_CHECKING:
     from engramsql.shell.reads import Reads

@@ -11,7 +11,8 @@ from engramsql.errors import ArgumentError
 from engramsql.export import BINARY
 from engramsql.export.style import Style, style_of
 from engramsql.shell.endings import format_in, mode_of
-from engramsql.shell.output import AppendingSink, CommandSink, FileSink, Sink, TerminalSink, terminal_size
+from engramsql.shell.sinks import AppendingSink, CommandSink, FileSink, Sink, TerminalSink
+from engramsql.shell.terminal import terminal_size
 
 if TYPE_CHECKING:
     import threading

@@ -18,13 +18,13 @@ from engramsql.interrupting import Interrupts
 from engramsql.messages import say
 from engramsql.shell import errors, statements
 from engramsql.shell.commands import registry
-from engramsql.shell.output import is_dumb
 from engramsql.shell.progress import QueryProgress
 from engramsql.shell.reads import Reads
 from engramsql.shell.results import Results
 from engramsql.shell.rows import Counted
 from engramsql.shell.running import Runner
 from engramsql.shell.settings import Settings
+from engramsql.shell.terminal import is_dumb
 from engramsql.sql_text import has_rows, one_line
 
 if TYPE_CHECKING:

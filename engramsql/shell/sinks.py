@@ -1,4 +1,4 @@
-"""Where results go: the terminal with its pager, a file, or a command.
+"""What takes the bytes of a result: the terminal with its pager, a file, or a command.
 
 Every write can be ended by Ctrl-C, also one that waits for a reader that takes nothing.
 """
@@ -9,7 +9,6 @@ import io
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -17,49 +16,19 @@ from typing import IO, TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
 from engramsql.publishing import GrowingFile, is_stream, storage_errors
+from engramsql.shell.terminal import pager_command, terminal_size
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-__all__ = [
-    "AppendingSink",
-    "CommandSink",
-    "FileSink",
-    "Sink",
-    "TerminalSink",
-    "is_dumb",
-    "pager_command",
-    "terminal_size",
-]
+__all__ = ["AppendingSink", "CommandSink", "FileSink", "Sink", "TerminalSink"]
 
 # How long a write waits for its reader before Ctrl-C is looked for.
 _WAIT_MILLISECONDS = 50
 # What a pipe takes at once when it says that it can be written to.
 _PIECE = 4096
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def terminal_size(descriptor: int = 1) -> os.terminal_size:
-    """Columns and lines of the terminal now; 80 x 24 if it does not say."""
-    try:
-        found = os.get_terminal_size(descriptor)
-    except OSError:
-        found = os.terminal_size((0, 0))
-    return os.terminal_size((found.columns or 80, found.lines or 24))
-
-
-def is_dumb() -> bool:
-    """Whether the terminal cannot move its cursor, or nobody knows what it can."""
-    return os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
-
-
-def pager_command() -> str | None:
-    """The pager: ``PAGER`` if it is set, else ``less``; None if that is empty, ``cat`` or not there."""
-    given = os.environ.get("PAGER")
-    if given is not None:
-        return None if given.strip() in ("", "cat") else given
-    return "less" if shutil.which("less") else None
 
 
 class Sink(io.RawIOBase):
