@@ -47,6 +47,10 @@ STATEMENT = """
         query = db.sql(f"SELECT range AS i, [range, 1]::FLOAT[2] AS v FROM range({{count}})")
         found = db.export(query, f"{{sys.argv[1]}}/{{count}}.arrow")
         assert found.rows == count, (found.rows, count)
+    db.sql("SET preserve_insertion_order = false")
+    found = db.export(db.sql("SELECT range AS i FROM range(500000)"), sys.argv[1] + "/unordered.arrow")
+    assert found.rows == 500000
+    db.sql("SET preserve_insertion_order = true")
     def another(*_):
         db.connection.execute("SELECT 42").fetchall()
     try:
@@ -82,3 +86,5 @@ def test_neither_does_it_with_the_oldest_duckdb(tmp_path: Path) -> None:
         read = arrow_table(tmp_path / f"{count}.arrow")
         assert read.schema.names == ["i", "v"]
         assert np.array_equal(read.column("i").to_numpy(), np.arange(count))
+    found = arrow_table(tmp_path / "unordered.arrow").column("i").to_numpy()
+    assert np.array_equal(np.sort(found), np.arange(500_000))

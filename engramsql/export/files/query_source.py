@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engramsql.errors import ArgumentError
 from engramsql.export.arrow import exact
@@ -102,9 +103,12 @@ def _batches(relation: duckdb.DuckDBPyRelation, schema: pa.Schema) -> Iterator[p
             except OSError as error:
                 # A query that fails after its first rows is an OSError of pyarrow.
                 raise duckdb.Error(str(error)) from error
-            if _ENDS_SILENTLY and batch.num_rows:
-                whole = bool(batch.column(batch.num_columns - 1)[-1].as_py())
-                batch = batch.slice(0, batch.num_rows - whole)
+            marks = batch.column(batch.num_columns - 1) if _ENDS_SILENTLY else None
+            if marks is not None and pc.any(marks).as_py():
+                whole = True
+                # It comes last, unless preserve_insertion_order is off.
+                last = pc.index(marks, True).as_py() == batch.num_rows - 1
+                batch = batch.slice(0, batch.num_rows - 1) if last else batch.filter(pc.invert(marks))
             yield pa.RecordBatch.from_arrays(batch.columns[: len(schema)], schema=schema)
     if not whole:
         raise duckdb.InvalidInputException(
