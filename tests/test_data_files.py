@@ -233,6 +233,20 @@ def test_long_rows_are_read_some_at_a_time(tmp_path: Path, monkeypatch: pytest.M
     assert numbers == [number for number, row in enumerate(rows, start=1) if row]
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_line_that_would_fill_the_memory_is_refused(tmp_path: Path, name: str, monkeypatch: Any) -> None:
+    from engramsql.data_files import texts
+
+    monkeypatch.setattr(texts, "_MOST_LINE", 1000)
+    row = json.dumps(list(range(200)))[:998]
+    row = row[: row.rindex(",")] + "]"
+    before, around = ("tokens\n[]\n", '"') if name == "a.csv" else ("[]\n[]\n", "")
+    (tmp_path / name).write_text(f"{before}{around}{row}{around}\n")
+    assert sequences(tmp_path / name) == [json.loads(row)]
+    (tmp_path / name).write_text(f"{before}{around}{' ' * 1000}{row}{around}\n")
+    refused_by_both(tmp_path / name, "line 3 is longer than 1000 bytes", ".npy")
+
+
 CUT = """
     import sys
     from engramsql.corpus import pieces_of

@@ -7,7 +7,8 @@ import csv
 import json
 import shlex
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from itertools import count
+from typing import IO, Any, AnyStr, NamedTuple
 
 from engramsql.data_files import only_ids
 from engramsql.errors import ArgumentError
@@ -19,8 +20,8 @@ _BLOCK_BYTES = 1 << 19
 _MOST_WORD = 1 << 22
 # Of a number in text: far more than an id has, and few enough for Python.
 _MOST_DIGITS = 1000
-# Of one line of CSV, which Python reads as text: more than a million ids.
-_MOST_CELL = 1 << 26
+# Of one line of CSV or JSON, more than a million ids, which are Python's integers for a while.
+_MOST_LINE = 12 << 20
 
 
 class Cell(NamedTuple):
@@ -38,10 +39,10 @@ def csv_cells(name: str, column: str | None) -> Iterator[Cell]:
         ArgumentError: If there is no such column, or several could be meant.
     """
     # Python's limit is the process's, and far below one long sequence.
-    csv.field_size_limit(max(csv.field_size_limit(), _MOST_CELL))
+    csv.field_size_limit(max(csv.field_size_limit(), _MOST_LINE))
     # Strict: otherwise a quote that is not closed would make one cell of all the lines after it.
     with open(name, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
+        reader = csv.reader(_bounded(file), strict=True)
         header = next(reader, None)
         if header is None:
             raise ArgumentError(f"'{name}' is empty; its first line names the columns")
@@ -88,7 +89,7 @@ def json_values(name: str, column: str | None, usable: Callable[[Any], bool]) ->
         ArgumentError: If a line is no JSON, or has no such member.
     """
     with open(name, "rb") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(_bounded(file), start=1):
             if not line.strip():
                 continue
             try:
@@ -99,6 +100,23 @@ def json_values(name: str, column: str | None, usable: Callable[[Any], bool]) ->
                 raise ArgumentError(f"line {number} {error}") from None
             except ValueError as error:
                 raise ArgumentError(f"line {number} is no JSON: {error}") from None
+
+
+def _bounded(file: IO[AnyStr]) -> Iterator[AnyStr]:
+    """The lines of a file.
+
+    Raises:
+        ArgumentError: If one is longer than may be in memory.
+    """
+    for number in count(1):
+        line = file.readline(_MOST_LINE + 1)
+        if len(line) > _MOST_LINE:
+            raise ArgumentError(
+                f"line {number} is longer than {_MOST_LINE} bytes; write such a sequence as .txt, .npy or .parquet"
+            )
+        if not line:
+            return
+        yield line
 
 
 def exact_json(text: str | bytes) -> Any:
