@@ -74,10 +74,8 @@ def query_source(
 
     return Source(
         kind="query",
-        label="query",
         schema=schema,
         tasks=tasks,
-        rows=None,
         total=0,
         identity={"sql": sql, "columns": list(relation.columns)},
         columns=texts,

@@ -53,12 +53,9 @@ class Source:
 
     kind: str
     """``table``, ``ids``, ``tokens`` or ``query``."""
-    label: str
     schema: pa.Schema
     tasks: Callable[[int, int], Iterator[Task]]
     """The batches from a record on, cut where a file of so many records is full: a resumed export has the same ones."""
-    rows: int | None
-    """Records, if that is known beforehand."""
     total: int
     """What ``Task.done`` goes up to; 0 if that is not known."""
     identity: dict[str, Any]

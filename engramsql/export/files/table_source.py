@@ -57,10 +57,8 @@ def table_source(
 
     return Source(
         kind="table",
-        label=table.name,
         schema=build.schema,
         tasks=tasks,
-        rows=table.rows,
         total=table.rows * table.row_bytes,
         identity={"table": table_identity(table), **_choices(names, values, rounded)},
     )
@@ -105,10 +103,8 @@ def ids_source(
 
     return Source(
         kind="ids",
-        label=table.name,
         schema=build.schema,
         tasks=tasks,
-        rows=None,
         total=0,
         identity={"table": table_identity(table), "ids": origin, **_choices(names, values, rounded)},
         resumable=origin is not None,

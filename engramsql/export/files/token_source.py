@@ -106,10 +106,8 @@ def token_source(
     }
     return Source(
         kind="tokens",
-        label=table.name,
         schema=build.schema,
         tasks=tasks,
-        rows=None,
         total=total,
         identity=identity,
         resumable=origin is not None,
