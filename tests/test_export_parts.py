@@ -24,6 +24,8 @@ from engramsql.export.files import pipeline, values
 from engramsql.export.files import source as sources
 
 ROWS = 1408
+# Whoever looks first: who reads a row, or the export in the end.
+MODIFIED = ("modified since the table was opened", "changed while it was exported")
 FORMATS = ["arrow", "arrows", "feather", "parquet", "npy", "npz", "safetensors", "csv", "jsonl"]
 
 
@@ -439,5 +441,20 @@ def test_a_source_that_changes_meanwhile_is_no_export(tmp_path: Path, several: b
         assert not out.exists()
         touched = lambda *_: os.utime(store / "shard_000.bin", ns=(1, 1))  # noqa: E731
         restart = {"restart": True} if several else {}
-        refuses(lambda: db.export("ple", out, progress=touched, **options, **restart), "table 'ple' changed")
+        refuses(lambda: db.export("ple", out, progress=touched, **options, **restart), MODIFIED)
         assert not out.exists()
+
+
+def test_hashing_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    """What Ctrl-C waits for is one block."""
+    from concurrent.futures import CancelledError
+
+    from engramsql.export.files.manifest import sha256_of
+
+    data = bytes(range(256)) * 50_000
+    (tmp_path / "a").write_bytes(data)
+    assert sha256_of(tmp_path / "a") == hashlib.sha256(data).hexdigest()
+    looked: list[int] = []
+    with pytest.raises(CancelledError):
+        sha256_of(tmp_path / "a", lambda: looked.append(1) or len(looked) > 1)  # type: ignore[func-returns-value]
+    assert len(looked) == 2

@@ -7,20 +7,30 @@ file that is complete stands in the manifest with its checksum.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
-import re
 import shutil
 import threading
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from engramsql.errors import ArgumentError, StorageError
+from engramsql.export.files.manifest import (
+    MANIFEST,
+    Part,
+    check_files,
+    difference,
+    finished,
+    fixed_of,
+    listed,
+    manifest_of,
+    read_manifest,
+    sha256_of,
+)
 from engramsql.export.files.pipeline import computed, waited_for
 from engramsql.export.files.single import Filling, filling
 from engramsql.publishing import new_file, storage_errors, sync_directory
@@ -33,46 +43,9 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], object]
 
-__all__ = ["MANIFEST", "Part", "read_manifest", "write_parts"]
+__all__ = ["write_parts"]
 
-MANIFEST = "manifest.json"
-_KIND, _VERSION = "engramsql-export", 1
 _LOCK = ".lock"
-_BLOCK = 4 << 20
-# What of a manifest must be the same for an export to go on, in words.
-_SAME = {
-    "format": "the format",
-    "compression": "the compression",
-    "rows_per_file": "--rows-per-file (rows_per_file=)",
-    "schema": "the schema",
-    "source": "what is exported",
-    "metadata": "a version of the programs",
-}
-_SOURCE_WORDS = {
-    "table": "the table",
-    "tokens": "the files of tokens",
-    "ids": "the files of row ids",
-    "columns": "--columns (columns=)",
-    "values": "--values (values=)",
-    "round": "--round (round=)",
-    "per": "--per (per=)",
-    "history": "--history (history=)",
-    "sql": "the query",
-}
-
-
-@dataclass(frozen=True)
-class Part:
-    """One file of an export."""
-
-    file: str
-    rows: int
-    bytes: int
-    sha256: str
-
-    def record(self) -> dict[str, Any]:
-        """As the manifest has it."""
-        return {"file": self.file, "rows": self.rows, "bytes": self.bytes, "sha256": self.sha256}
 
 
 def write_parts(
@@ -93,8 +66,8 @@ def write_parts(
             there is an unfinished export of another kind.
         StorageError: If there is an unfinished export and neither ``resume`` nor ``restart``; if the system refuses.
     """
-    fixed = _fixed(layout, source, rows_per_file)
-    if resume and (found := _finished(path, fixed)) is not None:
+    fixed = fixed_of(layout, source, rows_per_file)
+    if resume and (found := finished(path, fixed)) is not None:
         return found
     _check_place(path, replace=replace)
     unfinished = path.with_name(f".{path.name}.unfinished")
@@ -192,82 +165,6 @@ def _clear(directory: Path, kept: set[str]) -> None:
             left.unlink()
 
 
-def _fixed(layout: Layout, source: Source, rows_per_file: int) -> dict[str, Any]:
-    """What must be the same for an export to go on."""
-    fixed = {
-        "format": layout.format.name,
-        "compression": layout.compression,
-        "rows_per_file": rows_per_file,
-        "schema": [{"name": field.name, "type": str(field.type)} for field in layout.schema],
-        "source": {"kind": source.kind, **source.identity},
-        "metadata": _metadata(layout),
-    }
-    # As it comes back from the manifest.
-    round_trip: dict[str, Any] = json.loads(json.dumps(fixed))
-    return round_trip
-
-
-def _metadata(layout: Layout) -> dict[str, str]:
-    return {key.decode(): value.decode() for key, value in (layout.schema.metadata or {}).items()}
-
-
-def read_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of an export.
-
-    Raises:
-        ArgumentError: If there is none, or it is another's.
-    """
-    name = directory / MANIFEST
-    try:
-        manifest = json.loads(name.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ArgumentError(f"cannot read '{name}': {error}") from None
-    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
-        raise ArgumentError(f"'{name}' is no manifest of an export")
-    if manifest.get("version") != _VERSION:
-        raise ArgumentError(f"'{name}' has version {manifest.get('version')}; this program reads version {_VERSION}")
-    return manifest
-
-
-def _listed(manifest: dict[str, Any], directory: Path) -> list[Part]:
-    """The files that a manifest lists.
-
-    Raises:
-        ArgumentError: If it does not say what an export writes there.
-    """
-    records: Any = manifest.get("files")
-    size: Any = manifest.get("rows_per_file")
-    parts: list[Part] = []
-    for index, record in enumerate(records if isinstance(records, list) else [None]):
-        if not isinstance(record, dict) or set(record) != {"file", "rows", "bytes", "sha256"}:
-            break
-        part = Part(**record)
-        numbers = all(type(number) is int and number >= 0 for number in (part.rows, part.bytes, size))
-        named = isinstance(part.file, str) and re.fullmatch(rf"part-{index:05d}\.[a-z]+", part.file)
-        # Only the last one may have fewer.
-        if not (numbers and named and isinstance(part.sha256, str)) or part.rows > size:
-            break
-        if part.rows < size and not (manifest.get("complete") and index == len(records) - 1):
-            break
-        parts.append(part)
-    else:
-        if sum(part.rows for part in parts) == manifest.get("rows"):
-            return parts
-    raise ArgumentError(
-        f"'{directory / MANIFEST}' is not what an export wrote; throw the export away (--restart, restart=True), or "
-        "write it to another place"
-    )
-
-
-def _difference(manifest: dict[str, Any], fixed: dict[str, Any]) -> str | None:
-    """What an unfinished export does not have in common with the one that was asked for."""
-    old, new = manifest.get("source") or {}, fixed["source"]
-    for key in (*_SOURCE_WORDS, *(new.keys() | old.keys())):
-        if old.get(key) != new.get(key):
-            return _SOURCE_WORDS.get(key, "what is exported")
-    return next((words for key, words in _SAME.items() if manifest.get(key) != fixed[key]), None)
-
-
 def _parts_of(unfinished: Path, fixed: dict[str, Any], path: Path) -> list[Part]:
     """The files of an unfinished export that are complete, each looked at.
 
@@ -275,41 +172,14 @@ def _parts_of(unfinished: Path, fixed: dict[str, Any], path: Path) -> list[Part]
         ArgumentError: If it is another export, or a file of it is not what was written.
     """
     manifest = read_manifest(unfinished)
-    if (what := _difference(manifest, fixed)) is not None:
+    if (what := difference(manifest, fixed)) is not None:
         raise ArgumentError(
             f"{what} changed since the unfinished export to '{path}' was begun; repeat the command as it was, or throw "
             "it away (--restart, restart=True)"
         )
-    parts = _listed(manifest, unfinished)
+    parts = listed(manifest, unfinished)
     _clear(unfinished, {MANIFEST, *(part.file for part in parts)})
-    _check_files(unfinished, parts, "throw the unfinished export away (--restart, restart=True)")
-    return parts
-
-
-def _check_files(directory: Path, parts: list[Part], remedy: str) -> None:
-    for part in parts:
-        try:
-            found = _sha256(directory / part.file)
-        except (FileNotFoundError, IsADirectoryError):
-            found = "no file"
-        if found != part.sha256:
-            raise ArgumentError(f"'{directory / part.file}' is not what was written there; {remedy}")
-
-
-def _finished(path: Path, fixed: dict[str, Any]) -> list[Part] | None:
-    """The files of an export that is complete already, if it is this one.
-
-    Raises:
-        ArgumentError: If it is, and a file of it is not what was written.
-    """
-    try:
-        manifest = read_manifest(path)
-    except ArgumentError:
-        return None
-    if not manifest.get("complete") or _difference(manifest, fixed) is not None:
-        return None
-    parts = _listed(manifest, path)
-    _check_files(path, parts, "export it anew (--replace, replace=True)")
+    check_files(unfinished, parts, "throw the unfinished export away (--restart, restart=True)")
     return parts
 
 
@@ -318,7 +188,7 @@ def _foreign(path: Path) -> bool:
     try:
         manifest = read_manifest(path)
         # A kill just after it got its name leaves the lock.
-        known = {MANIFEST, _LOCK, *(part.file for part in _listed(manifest, path))}
+        known = {MANIFEST, _LOCK, *(part.file for part in listed(manifest, path))}
     except ArgumentError:
         return True
     return any(name not in known for name in os.listdir(path))
@@ -353,18 +223,6 @@ def _publish(unfinished: Path, path: Path, *, replace: bool) -> None:
     (path / _LOCK).unlink()
     sync_directory(path.parent)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _sha256(path: Path, stopped: Callable[[], bool] = lambda: False) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb", buffering=0) as file:
-        block = bytearray(_BLOCK)
-        view = memoryview(block)
-        while count := file.readinto(view):
-            digest.update(view[:count])
-            if stopped():
-                raise CancelledError
-    return digest.hexdigest()
 
 
 class _Parts:
@@ -419,7 +277,7 @@ class _Parts:
     def _seal(self, filled: _Filled) -> None:
         """Makes a file that is complete a part of the export."""
         growing = self._directory / f".{filled.name}.growing"
-        part = Part(filled.name, filled.rows, growing.stat().st_size, _sha256(growing, self._stopped.is_set))
+        part = Part(filled.name, filled.rows, growing.stat().st_size, sha256_of(growing, self._stopped.is_set))
         with open(growing, "rb+", buffering=0) as file:
             os.fsync(file.fileno())
             # Nobody reads it again here.
@@ -434,14 +292,7 @@ class _Parts:
         self._save(complete=True)
 
     def _save(self, *, complete: bool) -> None:
-        manifest = {
-            "kind": _KIND,
-            "version": _VERSION,
-            "complete": complete,
-            **self._fixed,
-            "rows": sum(part.rows for part in self.parts),
-            "files": [part.record() for part in self.parts],
-        }
+        manifest = manifest_of(self._fixed, self.parts, complete=complete)
         with new_file(self._directory / MANIFEST, replace=True) as file:
             file.write(json.dumps(manifest, indent=1).encode() + b"\n")
 
