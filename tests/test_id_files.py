@@ -18,7 +18,7 @@ from program import run
 from safetensors.numpy import save_file
 
 import engramsql
-from engramsql import id_files
+from engramsql.data_files import texts
 from engramsql.id_files import ids_of_file
 
 IDS = [5, 1400, 0, 5, 77, 1407]
@@ -80,7 +80,7 @@ def test_text_is_read_in_blocks(tmp_path: Path, ids: list[int], block: int, spac
     path = tmp_path / "a.txt"
     path.write_text(space.join(map(str, ids)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(id_files, "_BLOCK_BYTES", block)
+        patch.setattr(texts, "_BLOCK_BYTES", block)
         assert read(path) == ids
 
 

@@ -85,4 +85,5 @@ def write_file(path: Path, layout: Layout, source: Source, *, replace: bool, pro
             rows += batch.num_rows
             if progress is not None:
                 progress("writing", done, source.total)
+        source.check_unchanged()
     return Written(rows, filled.sink.size)

@@ -65,6 +65,8 @@ class Source:
     interrupt: Callable[[], None] = field(default=lambda: None)
     """Ends a computation that cannot be waited for."""
     resumable: bool = True
+    check_unchanged: Callable[[], None] = field(default=lambda: None)
+    """Refuses if the table or a file changed since the export began: what was written would be a bit of both."""
 
 
 def chosen(columns: Sequence[str] | None, default: Sequence[str], known: Sequence[str], what: str) -> list[str]:
