@@ -17,7 +17,11 @@ from golden_data import GOLDEN
 from program import run
 
 import engramsql
+from engramsql import data_files
 from engramsql.errors import ArgumentError
+from engramsql.export.files.formats import ENDINGS as FILE_ENDINGS
+from engramsql.id_files import ids_of_file
+from engramsql.shell import endings
 from engramsql.shell.commands import registry
 from engramsql.shell.session import FailedError, Session
 
@@ -291,7 +295,10 @@ ENDINGS = {
     "x.ndjson": b'{"x":1,"y":"a"}\n',
     "x.md": b"| ",
     "x.html": b"<",
-    "x.arrow": b"\xff\xff\xff\xff",
+    "x.arrow": b"ARROW1",
+    "x.ipc": b"ARROW1",
+    "x.feather": b"ARROW1",
+    "x.arrows": b"\xff\xff\xff\xff",
     "x.parquet": b"PAR1",
     "x.txt": "\u250c".encode(),
 }
@@ -303,6 +310,21 @@ def test_the_ending_of_a_file_names_the_mode(session: Session, tmp_path: Path, w
     session.run(piece(".mode box"))
     session.execute(f"{word} {tmp_path / name}\nSELECT 1 AS x, 'a' AS y;\n.output stdout")
     assert (tmp_path / name).read_bytes().startswith(ENDINGS[name])
+
+
+@pytest.mark.parametrize("ending", sorted(set(endings.ENDINGS) & set(FILE_ENDINGS)))
+def test_an_ending_is_the_same_file_here_as_of_an_export(session: Session, tmp_path: Path, ending: str):
+    here, exported = tmp_path / f"here{ending}", tmp_path / f"exported{ending}"
+    session.execute(f".mode box\n.once {here}\nSELECT rowid FROM ple;")
+    session.database.export(session.database.sql("SELECT rowid FROM ple"), exported)
+    kind = data_files.KINDS[ending]
+    if kind in ("arrow", "parquet"):
+        # The first bytes tell a file, a stream and Parquet apart.
+        assert here.read_bytes()[:4] == exported.read_bytes()[:4]
+    else:
+        assert here.read_bytes() == exported.read_bytes()
+    (ids,) = ids_of_file(here, "rowid")
+    assert len(ids.ids) == 1408
 
 
 def test_a_mode_that_was_set_has_precedence_and_is_told(

@@ -7,7 +7,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from engramsql.shell.errors import describe, nearest_names, place_of
+from engramsql._nearest import nearest_names
+from engramsql.shell.errors import describe, place_of
 from engramsql.shell.statements import Kind, Piece
 
 
@@ -32,6 +33,7 @@ def pointed(lines: list[str]) -> str:
     [
         ("SELECT embeding FROM fp8", 'Did you mean "embedding"?', "embeding FROM fp8"),
         ("SELECT head FROM pf8", 'Did you mean "fp8"?', "pf8"),
+        ("SELECT engram_vectr('fp8', 3)", 'Nearest: "engram_vector", "engram_e_t"', "engram_vectr('fp8', 3)"),
         ("SELECT rowids_for_sq([1])", 'Nearest: "rowids_for_seq", "rowids_for_seq_with_history"', "rowids_for_sq([1])"),
         ("SELECT engram_rov('fp8', 1)", '"engram_row"', "engram_rov('fp8', 1)"),
         ("SELEC 1", "", "SELEC 1"),

@@ -34,7 +34,7 @@ def test_what_the_command_writes_can_be_read_and_says_what_holds(tmp_path: Path)
     again = Settings()
     assert config.load(path, again) == []
     assert [again.text(name) for name in SETTINGS] == [settings.text(name) for name in SETTINGS]
-    with pytest.raises(ArgumentError, match="is there already"):
+    with pytest.raises(ArgumentError, match="exists already"):
         config.write(path, Settings())
     assert path.read_text() == text
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engramsql.script import split
 from engramsql.shell.statements import Kind, finished, is_forgotten, meant, parse
+from engramsql.sql_text import split
 
 BACKSLASH_G = "\\G"
 

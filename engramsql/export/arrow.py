@@ -19,11 +19,11 @@ from engramsql.export.types import cast_type, contains, exact_leaf
 from engramsql.quoting import identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from engramsql.export.style import Style
 
-__all__ = ["exact", "write_arrow", "write_parquet"]
+__all__ = ["exact", "write_arrow", "write_arrow_file", "write_parquet"]
 
 _BATCH_ROWS = 8192
 # A row group of Parquet: as many rows as DuckDB's own, or fewer wide ones.
@@ -38,10 +38,27 @@ def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style
     Raises:
         ArgumentError: If a value has no place in Arrow, with its column and type.
     """
+    _write_ipc(relation, sink, pa.ipc.new_stream)
+
+
+def write_arrow_file(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
+    """An IPC file: with a footer that says where its batches are, as readers of ``.arrow`` files look for it.
+
+    Raises:
+        ArgumentError: If a value has no place in Arrow, with its column and type.
+    """
+    _write_ipc(relation, sink, pa.ipc.new_file)
+
+
+def _write_ipc(
+    relation: duckdb.DuckDBPyRelation,
+    sink: IO[bytes],
+    open_writer: Callable[[IO[bytes], pa.Schema], pa.ipc.RecordBatchStreamWriter],
+) -> None:
     _refuse(relation, ("type",), "arrow")
     with _named_overflow(relation, "arrow"):
         reader = exact(relation).to_arrow_reader(_BATCH_ROWS)
-        writer = pa.ipc.new_stream(sink, reader.schema)
+        writer = open_writer(sink, reader.schema)
         for batch in reader:
             writer.write_batch(batch)
         writer.close()

@@ -47,8 +47,9 @@ def command(database: Database, words: Sequence[str], sink: IO[bytes], style: St
 
 def run_command(options: argparse.Namespace) -> None:
     """``engramsql plot KIND ...``."""
-    from engramsql.commands import interruptible, output, require
+    from engramsql.commands import output, require
     from engramsql.database import connect
+    from engramsql.interrupting import interruptible
 
     path = getattr(options, "db", None)
     if path is not None:

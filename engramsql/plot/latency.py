@@ -60,7 +60,7 @@ def latency_figure(path: str, result: str | None = None) -> Ranges | Bars:
 def _measurements(path: str) -> list[tuple[str, list[dict[str, Any]]]]:
     """The results of each measurement of the file."""
     try:
-        document = json.loads(Path(path).read_text())
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ArgumentError(f"cannot read '{path}': {error.strerror or error}") from error
     except ValueError as error:

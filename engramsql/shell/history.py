@@ -9,9 +9,12 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from engramsql.errors import StorageError
+from engramsql.publishing import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +47,7 @@ class HistoryFile:
             return []
         entries = _entries(content)
         if len(entries) > self._keep + self._keep // 2:
-            entries = self._shortened()
+            entries = self._shorten()
         return [entry.decode(errors="replace") for entry in entries[-self._keep :]]
 
     def append(self, text: str) -> None:
@@ -61,17 +64,13 @@ class HistoryFile:
             while record:
                 record = record[os.write(descriptor, record) :]
 
-    def _shortened(self) -> list[bytes]:
+    def _shorten(self) -> list[bytes]:
         """Writes the file anew with what is kept, and returns that."""
         with self._locked():
             entries = _entries(self._path.read_bytes())[-self._keep :]
-            new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-            try:
-                new.touch(mode=0o600)
-                new.write_bytes(b"".join(b"\n#\n" + _marked(entry) for entry in entries))
-                new.replace(self._path)
-            except OSError:
-                new.unlink(missing_ok=True)
+            # Where no new file can be made the old one stays, longer than it need be, and is still added to.
+            with suppress(StorageError), new_file(self._path, replace=True, parents=False) as file:
+                file.write(b"".join(b"\n#\n" + _marked(entry) for entry in entries))
         return entries
 
     @contextmanager

@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from engramsql.shell.commands import registry
-from engramsql.shell.output import is_dumb
 from engramsql.shell.plain import read_line
 from engramsql.shell.statements import FORGOTTEN, finished, is_forgotten, meant
+from engramsql.shell.terminal import is_dumb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

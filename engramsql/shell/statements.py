@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from engramsql.sql_text import is_comment, parses
+
 if TYPE_CHECKING:
     from collections.abc import Container
 
@@ -146,11 +148,11 @@ def _statements(data: bytes, start: int) -> tuple[list[Piece], int, Piece | None
             position, empty, skip = at + end, True, at + end - 1
             if _command_at(data, position) is not None:
                 return pieces, position, None
-        elif not _is_comment(data, at):
+        elif not is_comment(data, at):
             empty = False
     rest = _piece(data, position, len(data))
     # A comment that is not closed may hide a statement: it is no end.
-    return pieces, len(data), None if empty and _parses(rest.text) else rest
+    return pieces, len(data), None if empty and parses(rest.text) else rest
 
 
 def _piece(data: bytes, start: int, end: int, *, vertical: bool = False) -> Piece:
@@ -190,20 +192,6 @@ def _end_at(data: bytes, offset: int) -> int:
         return 0
     # `\G;` is one end, not an empty statement behind it.
     return 3 if following == _END else 2
-
-
-def _is_comment(data: bytes, offset: int) -> bool:
-    return data[offset : offset + 2] in (b"--", b"/*")
-
-
-def _parses(statement: str) -> bool:
-    if not statement:
-        return True
-    try:
-        duckdb.extract_statements(statement)
-    except duckdb.ParserException:
-        return False
-    return True
 
 
 def _text(data: bytes) -> str:

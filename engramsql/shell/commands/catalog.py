@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engramsql._nearest import nearest_names, record_view_hint
 from engramsql.errors import ArgumentError
 from engramsql.quoting import folded, identifier, literal
 from engramsql.shell.commands.registry import command
@@ -75,8 +76,6 @@ def _schema(session: Session, words: list[str]) -> None:
     known = [row[0] for row in session.rows("SELECT DISTINCT table_name FROM duckdb_columns() WHERE NOT internal")]
     found = [one for one in known if folded(one) == folded(name)]
     if not found:
-        from engramsql.shell.errors import nearest_names, record_view_hint
-
         if told := record_view_hint(name, session.connection):
             raise ArgumentError(told)
         near = nearest_names(name, known)

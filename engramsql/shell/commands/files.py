@@ -12,7 +12,8 @@ from engramsql.shell import statements
 from engramsql.shell.commands.registry import command
 
 if TYPE_CHECKING:
-    from engramsql.shell.session import Destination, Session
+    from engramsql.shell.results import Destination
+    from engramsql.shell.session import Session
 
 __all__: list[str] = []
 
@@ -31,9 +32,9 @@ _DEEPEST = 20
 )
 def _output(session: Session, words: list[str]) -> None:
     if not words:
-        session.say(f"results go to {session.output}")
+        session.say(f"results go to {session.results.output}")
         return
-    session.set_output(None if words[0] == "stdout" else words[0])
+    session.results.set_output(None if words[0] == "stdout" else words[0])
     session.say_contradiction()
 
 
@@ -45,15 +46,15 @@ def _output(session: Session, words: list[str]) -> None:
     whole=True,
     fewest=1,
     details="The file appears when the result is complete; until then, and if the statement fails, what was there "
-    "stays. Its ending names the mode (.csv, .tsv, .json, .jsonl, .md, .html, .arrow, .parquet), unless .mode has set "
-    "another. A command that stops reading is no error: .once | head -1",
+    "stays. Its ending names the mode (.csv, .tsv, .json, .jsonl, .md, .html, .arrow, .arrows, .parquet), unless .mode "
+    "has set another. A command that stops reading is no error: .once | head -1",
 )
 def _once(session: Session, words: list[str]) -> None:
     if words[0].startswith("|"):
         text = words[0][1:].strip()
         if not text:
             raise ArgumentError("write .once | COMMAND")
-        session.once_to_command(text)
+        session.results.once_to_command(text)
         return
     try:
         names = shlex.split(words[0].removesuffix(";"))
@@ -61,7 +62,7 @@ def _once(session: Session, words: list[str]) -> None:
         raise ArgumentError(f".once: {str(error).lower()}") from error
     if len(names) != 1:
         raise ArgumentError("write .once FILE; put a name with blanks between quotes")
-    session.once_to_file(names[0])
+    session.results.once_to_file(names[0])
     session.say_contradiction()
 
 

@@ -11,8 +11,8 @@ from engramsql.errors import ArgumentError
 from engramsql.shell import config
 from engramsql.shell.commands import registry
 from engramsql.shell.commands.registry import command
-from engramsql.shell.output import terminal_size
 from engramsql.shell.settings import SETTINGS, number
+from engramsql.shell.terminal import terminal_size
 
 if TYPE_CHECKING:
     from engramsql.shell.session import Session

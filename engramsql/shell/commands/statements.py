@@ -14,8 +14,8 @@ import duckdb
 
 from engramsql.errors import ArgumentError
 from engramsql.quoting import folded, literal
-from engramsql.script import one_line
 from engramsql.shell.commands.registry import command
+from engramsql.sql_text import one_line
 
 if TYPE_CHECKING:
     from engramsql.shell.session import Session

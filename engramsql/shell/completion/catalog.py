@@ -230,6 +230,11 @@ class Catalog:
         """The last one that was taken; empty before the first."""
         return self._worker.snapshot
 
+    def first(self, seconds: float) -> Snapshot:
+        """The last one too; before the first, what there is when it was taken or so many seconds have passed."""
+        self._worker.wait_first(seconds)
+        return self._worker.snapshot
+
     @property
     def failure(self) -> Exception | None:
         """Why the last snapshot failed, if it did."""
@@ -278,6 +283,7 @@ class _Worker:
         self._cursor = cursor
         self._changed = threading.Condition()
         self._asked = 0
+        self._taken = False
         self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -293,6 +299,10 @@ class _Worker:
     def wait(self, seconds: float) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: self._thread is None, seconds)
+
+    def wait_first(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._thread is None or self._taken, seconds)
 
     def close(self) -> None:
         import duckdb
@@ -319,7 +329,8 @@ class _Worker:
             except Exception as error:  # completion must never end a session
                 self.failure = error
             with self._changed:
+                self._taken = True
+                self._changed.notify_all()
                 if self._closed or self._asked == asked:
                     self._thread = None
-                    self._changed.notify_all()
                     return

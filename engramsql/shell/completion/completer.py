@@ -27,9 +27,9 @@ _META_WIDTH = 60
 
 
 class SqlCompleter(Completer):
-    """Offers names for SQL and for dot commands, out of the snapshot that ``snapshot`` returns."""
+    """Offers names for SQL and dot commands, out of what ``snapshot`` returns; it is told whether somebody asked."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot], commands: Callable[[], Sequence[Command]]) -> None:
+    def __init__(self, snapshot: Callable[[bool], Snapshot], commands: Callable[[], Sequence[Command]]) -> None:
         self._snapshot = snapshot
         self._commands = commands
 
@@ -38,7 +38,7 @@ class SqlCompleter(Completer):
         return completions(
             document.text,
             document.cursor_position,
-            self._snapshot(),
+            self._snapshot(complete_event.completion_requested),
             self._commands(),
             typing=not complete_event.completion_requested,
         )

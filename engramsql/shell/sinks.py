@@ -1,4 +1,4 @@
-"""Where results go: the terminal with its pager, a file, or a command.
+"""What takes the bytes of a result: the terminal with its pager, a file, or a command.
 
 Every write can be ended by Ctrl-C, also one that waits for a reader that takes nothing.
 """
@@ -9,56 +9,26 @@ import io
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
+from engramsql.publishing import GrowingFile, is_stream, storage_errors
+from engramsql.shell.terminal import pager_command, terminal_size
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-__all__ = [
-    "AppendingSink",
-    "CommandSink",
-    "FileSink",
-    "Sink",
-    "TerminalSink",
-    "is_dumb",
-    "pager_command",
-    "terminal_size",
-]
+__all__ = ["AppendingSink", "CommandSink", "FileSink", "Sink", "TerminalSink"]
 
 # How long a write waits for its reader before Ctrl-C is looked for.
 _WAIT_MILLISECONDS = 50
 # What a pipe takes at once when it says that it can be written to.
 _PIECE = 4096
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def terminal_size(descriptor: int = 1) -> os.terminal_size:
-    """Columns and lines of the terminal now; 80 x 24 if it does not say."""
-    try:
-        found = os.get_terminal_size(descriptor)
-    except OSError:
-        found = os.terminal_size((0, 0))
-    return os.terminal_size((found.columns or 80, found.lines or 24))
-
-
-def is_dumb() -> bool:
-    """Whether the terminal cannot move its cursor, or nobody knows what it can."""
-    return os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
-
-
-def pager_command() -> str | None:
-    """The pager: ``PAGER`` if it is set, else ``less``; None if that is empty, ``cat`` or not there."""
-    given = os.environ.get("PAGER")
-    if given is not None:
-        return None if given.strip() in ("", "cat") else given
-    return "less" if shutil.which("less") else None
 
 
 class Sink(io.RawIOBase):
@@ -198,25 +168,18 @@ class FileSink(Sink):
         """Opens it.
 
         Raises:
-            ArgumentError: If it cannot be written.
+            ArgumentError: If it is a directory.
+            StorageError: If it cannot be written.
         """
         super().__init__(cancelled)
-        self._path = Path(os.path.expanduser(path))
-        self._new: Path | None = None
-        try:
-            if self._path.exists() and not self._path.is_file():
-                self._file: IO[bytes] = self._path.open("wb")
-                return
-            # A link keeps pointing to it.
-            target = Path(os.path.realpath(self._path))
-            new = target.with_name(f".{target.name[:100]}.{os.getpid()}")
-            self._file = new.open("xb")
-            self._path, self._new = target, new
-            if target.exists():
-                new.chmod(target.stat().st_mode & 0o777)
-        except OSError as error:
-            self.abort()
-            raise ArgumentError(f"cannot write '{path}': {error.strerror or error}") from error
+        place = Path(os.path.expanduser(path))
+        self._growing: GrowingFile | None = None
+        if is_stream(place):
+            with storage_errors(path):
+                self._file: IO[bytes] = place.open("wb")
+        else:
+            self._growing = GrowingFile(place, replace=True, parents=False)
+            self._file = self._growing.file
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         self._check()
@@ -224,15 +187,19 @@ class FileSink(Sink):
         return len(data)
 
     def finish(self) -> None:
-        self._file.close()
-        if self._new is not None:
-            self._new.replace(self._path)
+        if self._growing is None:
+            self._file.close()
+            return
+        try:
+            self._growing.publish()
+        finally:
+            self._growing.discard()
 
     def abort(self) -> None:
-        if hasattr(self, "_file"):
+        if self._growing is None:
             self._file.close()
-        if self._new is not None:
-            self._new.unlink(missing_ok=True)
+        else:
+            self._growing.discard()
 
 
 class AppendingSink(Sink):
@@ -242,13 +209,11 @@ class AppendingSink(Sink):
         """Opens the file, and empties it.
 
         Raises:
-            ArgumentError: If it cannot be written.
+            StorageError: If it cannot be written.
         """
         super().__init__(cancelled)
-        try:
+        with storage_errors(path):
             self._file = open(os.path.expanduser(path), "wb")  # noqa: SIM115 (closed by `close`)
-        except OSError as error:
-            raise ArgumentError(f"cannot write '{path}': {error.strerror or error}") from error
         self.path = path
         #: Whether anything was written.
         self.used = False
