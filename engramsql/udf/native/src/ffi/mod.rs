@@ -25,7 +25,7 @@ mod value;
 pub use copy_function::{CopyFunction, CopyOptions};
 pub use entry::Registrar;
 pub use guard::contained;
-pub use input::{Chunk, IntFault, Integer, Vector};
+pub use input::{Chunk, IntFault, Integer, Vector, leaves_elements};
 pub use output::{HugeInt, ListEntry, OutVector};
 pub use scalar::{Overload, Scalar, ScalarArguments};
 pub use setting::{Setting, Settings};

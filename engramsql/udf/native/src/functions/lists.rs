@@ -4,9 +4,10 @@
 use super::ids;
 use super::sequence::Sequences;
 use super::tables::{Resolver, TableArgument, needs_spec};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ffi::{
     Chunk, Column, IntType, ListEntry, OutVector, Overload, Parameter, Scalar, ScalarArguments, Type, Vector,
+    leaves_elements,
 };
 use engram_engine::Table;
 use engram_engine::catalog::Session;
@@ -93,7 +94,8 @@ impl Scalar for Ids {
 }
 
 /// The same for lists of one table without a NULL: what a column of ids comes as, where a list is one id and what is done
-/// for a list is done for each row. The ids stay where they are if the lists lie side by side, as nearly all do.
+/// for a list is done for each row. The ids stay where they are if the lists lie side by side, as nearly all do;
+/// whether they do.
 fn plain(local: &mut Local, lists: &[ListEntry], elements: &Vector<'_>, output: &mut OutVector<'_>) -> Result<bool> {
     let (Some(ids), Some(first)) = (elements.bigints(), lists.first()) else {
         return Ok(false);
@@ -103,11 +105,15 @@ fn plain(local: &mut Local, lists: &[ListEntry], elements: &Vector<'_>, output: 
         if list.offset != end {
             return Ok(false);
         }
-        end += list.length;
+        // Callers checked nothing of the entries; DuckDB made them.
+        end = end.checked_add(list.length).ok_or_else(leaves_elements)?;
     }
-    // Callers checked nothing of the entries; DuckDB made them.
     let (start, end) = (first.offset as usize, end as usize);
-    let used = ids.get(start..end).ok_or_else(|| Error::argument("a list leaves its elements"))?;
+    let used = ids.get(start..end).ok_or_else(leaves_elements)?;
+    // What lies before the lists gets places too, which may be millions where a filter left the last list of a chunk.
+    if start > used.len() {
+        return Ok(false);
+    }
     local.resolver.table(0).check_ids(used)?;
     let mut places = output.struct_elements(end)?;
     let mut ord = places.field(0);
@@ -151,13 +157,13 @@ impl Local {
             let index = self.resolver.of_row(session, bound, names, row)?;
             let table = Arc::clone(self.resolver.table(index));
             let start = self.ids.len();
-            let range = lists.list(row, &outer);
+            let range = lists.list(row, &outer)?;
             match &inner {
                 None => self.append(&table, &outer, range)?,
                 Some(inner) => {
                     for (token, list) in range.enumerate() {
                         if !outer.is_null(list) {
-                            self.append(&table, inner, outer.list(list, inner))?;
+                            self.append(&table, inner, outer.list(list, inner)?)?;
                             self.tokens.resize(self.ids.len(), token as i64);
                         }
                     }

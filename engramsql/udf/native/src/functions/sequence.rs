@@ -35,7 +35,7 @@ impl<'a> Lists<'a> {
         let Some(elements) = self.elements.as_ref().filter(|_| !self.lists.is_null(row)) else {
             return Ok(false);
         };
-        ids::append_tokens(what, elements, self.lists.list(row, elements), vocab_size, out)?;
+        ids::append_tokens(what, elements, self.lists.list(row, elements)?, vocab_size, out)?;
         Ok(true)
     }
 
