@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from engramsql.errors import ArgumentError, CatalogError, EngramError, EngramWarning, SourceError, SpecError
+from engramsql.errors import ArgumentError, CatalogError, EngramError, SourceError, SpecError
+from engramsql.messages import warn
 from engramsql.quoting import folded
 from engramsql.verification import LEVELS, Verification
 
@@ -139,11 +139,9 @@ class Lifecycle(ABC):
                 if not usable:
                     stale.append(f"view '{entry.name}' of table '{entry.table}'")
         if stale:
-            warnings.warn(
+            warn(
                 f"{', '.join(stale)} must be built again, with replace=True (engramsql view build --replace): the "
-                "table is another one now",
-                EngramWarning,
-                stacklevel=3,
+                "table is another one now"
             )
 
     def build_view(

@@ -37,7 +37,7 @@ _TABLES = (
     "WHERE NOT internal"
 )
 _RECORD_VIEWS = "SELECT name FROM engram_views() WHERE kind <> 'sql'"
-_FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE regexp_matches(function_name, '^[a-z_]')"
+_FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE regexp_matches(function_name, '^[a-z]')"
 _SETTINGS = "SELECT name FROM duckdb_settings()"
 
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from engramsql._directory import CATALOG_FILE
-from engramsql.errors import ArgumentError, CatalogError, EngramWarning
+from engramsql.errors import ArgumentError, CatalogError
+from engramsql.messages import warn
 from engramsql.planner.ids import ROW
 from engramsql.quoting import folded, identifier, literal
-from engramsql.script import split
+from engramsql.sql_text import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,19 +89,16 @@ class CatalogViews:
             # A table whose files are gone has no view; the extension names the reason when the table is used.
             self._make_relation(cursor, name)
             if folded(name) in self._hidden - hidden:
-                self._warn(f"table '{name}' is hidden by another relation of that name on this connection; {_DROP}")
+                warn(f"table '{name}' is hidden by another relation of that name on this connection; {_DROP}")
         for name, select in views.items():
             reason = self._make_view(cursor, name, select)
             if reason is not None and folded(name) not in hidden:
-                self._warn(f"view '{name}' was left out: {reason}")
+                warn(f"view '{name}' was left out: {reason}")
         there = _texts(cursor)
         for key in self._made.keys() & there.keys():
             if not self._is_theirs(key):
                 self._kept[key] = there[key]
         cursor.close()
-
-    def _warn(self, message: str) -> None:
-        warnings.warn(message, EngramWarning, stacklevel=6)
 
     def _is_theirs(self, key: str) -> bool:
         """Whether a view of that name is there that was not made here: one of the user's, or in place of ours."""

@@ -11,6 +11,7 @@ from engramsql.commands import require, shards_text
 from engramsql.database import connect
 from engramsql.engine import stray_files
 from engramsql.errors import ArgumentError, EngramError, UnknownTableError
+from engramsql.exit_codes import DIFFERENT, ERROR, GOOD
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
@@ -19,14 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
-_GOOD, _UNUSABLE, _DIFFERENT = 0, 1, 4
-
 
 def check(path: str, name: str | None = None) -> int:
     """Looks at every table and view of a database, checkpoint or store, or at one, and prints a line per finding.
 
     Returns:
-        The exit code: 0 if all is well, 1 if something cannot be used, 4 if something is not what it was. A stray file
+        The exit code: GOOD, ERROR if something cannot be used, DIFFERENT if something is not what it was. A stray file
         or a directory that nothing names is told and does no harm.
 
     Raises:
@@ -51,7 +50,7 @@ def check(path: str, name: str | None = None) -> int:
             for orphan in database.orphans():
                 use = ", in use" if orphan.in_use else ""
                 print(f"'{orphan.path}' belongs to no table or view ({orphan.kind}, {orphan.bytes} bytes{use})")
-    return _UNUSABLE if _UNUSABLE in codes else max(codes, default=_GOOD)
+    return ERROR if ERROR in codes else max(codes, default=GOOD)
 
 
 def _check_table(database: Database, entry: TableEntry) -> int:
@@ -61,13 +60,13 @@ def _check_table(database: Database, entry: TableEntry) -> int:
         stray = stray_files(entry.source)
     except EngramError as error:
         print(f"{entry.name}: {error}")
-        return _UNUSABLE
+        return ERROR
     for file in stray:
         print(f"{entry.name}: '{file}' is named by no index and ignored")
     for shard in missing:
         print(f"{entry.name}: shard {shard.shard}: '{shard.file}' is missing or too short")
     if missing:
-        return _UNUSABLE
+        return ERROR
     ok = f"{table.rows} rows x {table.row_bytes} bytes in {shards_text(entry.shards)}"
     return _verify(database, entry.name, ok)
 
@@ -77,7 +76,7 @@ def _check_view(database: Database, entry: ViewEntry) -> int:
         view = database.view(entry.name)
     except EngramError as error:
         print(f"{entry.name}: {error}")
-        return _UNUSABLE
+        return ERROR
     return _verify(database, entry.name, f"{view.slots} records x {view.record_bytes} bytes of table '{view.table}'")
 
 
@@ -86,12 +85,12 @@ def _verify(database: Database, name: str, ok: str) -> int:
         found = database.verify(name, "headers")
     except EngramError as error:
         print(f"{name}: {error}")
-        return _UNUSABLE
+        return ERROR
     for finding in found.findings:
         if not finding.ok:
             where = "" if finding.shard is None else f"shard {finding.shard}: "
             print(f"{name}: {where}{finding.check}: {finding.detail}")
     if not found.good:
-        return _DIFFERENT
+        return DIFFERENT
     print(f"{name}: ok, {ok}")
-    return _GOOD
+    return GOOD

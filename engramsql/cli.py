@@ -14,12 +14,15 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
+from engramsql._arguments import format_of, is_terminal, number
 from engramsql._nearest import nearest_choice, nearest_names
 from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError, EngramWarning
+from engramsql.exit_codes import ERROR, GOOD, INTERRUPTED, USAGE
 from engramsql.export import FORMATS
 from engramsql.export.files import options as export
 from engramsql.lifecycle import options as lifecycle
+from engramsql.messages import say
 from engramsql.plot import options as plot
 
 if TYPE_CHECKING:
@@ -27,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-GOOD, ERROR, USAGE, DIFFERENT, INTERRUPTED = 0, 1, 2, 4, 130
+# As many as the engine can count.
+_MOST_THREADS = (1 << 31) - 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,19 +99,6 @@ def _fail(message: str) -> int:
     return ERROR
 
 
-def say(line: str) -> None:
-    """A message on stderr; none if that is closed, where print would take stdout.
-
-    Control characters are escapes: a message may quote a value, which must not send codes to a terminal.
-    """
-    if sys.stderr is not None:
-        if not line.isprintable():
-            from engramsql.export.visible import visible_lines
-
-            line = visible_lines(line)
-        print(line, file=sys.stderr)
-
-
 class _Parser(argparse.ArgumentParser):
     """A parser that names the nearest choice."""
 
@@ -140,7 +131,7 @@ def _script_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--ram-budget", metavar="SIZE", help="memory for rows read from the disk: 8GB, 512MiB, 0 for none"
     )
-    parser.add_argument("--threads", metavar="N", type=_count, help="threads of a query; one per processor if left out")
+    parser.add_argument("--threads", metavar="N", type=_threads, help="threads of a query (one per processor)")
     parser.add_argument("--no-init", action="store_true", help="open the shell without its configuration file")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.set_defaults(run=_run_script)
@@ -203,11 +194,8 @@ def _run_script(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
     return GOOD
 
 
-def _count(text: str) -> int:
-    """A number of at least 1, for argparse."""
-    if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is no number of at least 1")
+def _threads(text: str) -> int:
+    return number(text, 1, _MOST_THREADS)
 
 
 def _looks_like_sql(word: str) -> bool:
@@ -231,21 +219,12 @@ def _script_text(options: argparse.Namespace) -> str:
                 script = file.read()
         else:
             script = b"" if sys.stdin is None else sys.stdin.buffer.read()  # None: closed
-        return script.decode("utf-8")
+        # Without the mark that some editors put before a text.
+        return script.decode("utf-8-sig")
     except OSError as error:
         raise ArgumentError(f"cannot read {name}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ArgumentError(f"cannot read {name}: {error}") from error
-
-
-def format_of(options: argparse.Namespace) -> str:
-    """The output format asked for, else the one for where stdout goes."""
-    return str(options.format or ("box" if is_terminal(sys.stdout) else "csv"))
-
-
-def is_terminal(stream: object) -> bool:
-    """Whether a stream is there and goes to a terminal."""
-    return stream is not None and bool(stream.isatty())  # type: ignore[attr-defined]
 
 
 def _build_register(parser: argparse.ArgumentParser) -> None:

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 import shlex
-import signal
 import sys
-import threading
-import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -17,21 +12,15 @@ from engramsql import script
 from engramsql._directory import is_database
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError
+from engramsql.interrupting import interruptible
+from engramsql.messages import say
 from engramsql.quoting import folded
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
 
-    import duckdb
 
-__all__ = ["interruptible", "output", "register", "require", "run_script", "shards_text", "warn_of_lost"]
-
-# How long a wait lasts before Ctrl-C is looked for.
-_STEP_SECONDS = 0.05
-# How long a query may take to stop after Ctrl-C before the process ends without it.
-_STOP_SECONDS = 5.0
-_INTERRUPTED = 130
+__all__ = ["output", "register", "require", "run_script", "shards_text", "warn_of_lost"]
 
 
 def run_script(
@@ -98,11 +87,10 @@ def warn_of_lost(database: Database) -> None:
         """
     ).fetchall()
     lost = [what for what, name in made if folded(name) not in kept]
-    if lost and sys.stderr is not None:
-        print(
+    if lost:
+        say(
             f"engramsql: warning: {', '.join(lost)}: not kept, a database keeps registered tables and views made with "
-            "Database.create_view(); write CREATE TEMP for what only this run needs",
-            file=sys.stderr,
+            "Database.create_view(); write CREATE TEMP for what only this run needs"
         )
 
 
@@ -137,66 +125,3 @@ def _database(path: str) -> Database:
     if not is_database(Path(path)):
         raise ArgumentError(f"'{path}' is no database directory; name a database, or an empty or new directory")
     return connect(path)
-
-
-def interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
-    """Runs ``work`` so that Ctrl-C stops its query at once.
-
-    DuckDB does not look for signals while it makes Arrow batches, so the work has a thread of its own; this one waits,
-    and asks for the end of the query until the work has ended: the connection is never closed under a running query.
-
-    Raises:
-        KeyboardInterrupt: If Ctrl-C came, even if the work then ended by itself.
-    """
-    failure: list[BaseException] = []
-    done = threading.Event()
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:  # handed to the waiting thread, which raises it
-            failure.append(error)
-        finally:
-            done.set()
-
-    with _counted_interrupts() as interrupts:
-        threading.Thread(target=run, name="engramsql-script", daemon=True).start()
-        # In steps: a signal that the system gives to another thread does not end a wait, its handler runs after it.
-        while not done.wait(_STEP_SECONDS) and not interrupts:
-            pass
-        if interrupts:
-            _stop(connection, done, interrupts)
-            raise KeyboardInterrupt
-    if failure:
-        raise failure[0]
-
-
-@contextmanager
-def _counted_interrupts() -> Iterator[list[int]]:
-    """A list that grows by one with each Ctrl-C, which does nothing else; where Ctrl-C is ignored it still is."""
-    interrupts: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
-    # Only the main thread may set handlers, and None is one that Python did not set.
-    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
-        yield interrupts
-        return
-    signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
-    try:
-        yield interrupts
-    finally:
-        # After Ctrl-C the process ends with its own exit code; one more, while it closes, must not change that. A
-        # handler in Python would be taken away too early.
-        signal.signal(signal.SIGINT, signal.SIG_IGN if interrupts else before)
-
-
-def _stop(connection: duckdb.DuckDBPyConnection, done: threading.Event, interrupts: list[int]) -> None:
-    """Interrupts until the script has ended: one interrupt is lost if it falls between two statements.
-
-    A script that waits for the reader of its output cannot end; the process then ends without it.
-    """
-    deadline = time.monotonic() + _STOP_SECONDS
-    connection.interrupt()
-    while not done.wait(_STEP_SECONDS):
-        connection.interrupt()
-        if time.monotonic() > deadline or len(interrupts) > 1:
-            os._exit(_INTERRUPTED)

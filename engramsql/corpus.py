@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from engramsql.data_files.columns import is_list, plain, plain_type
 from engramsql.errors import ArgumentError, ArgumentTypeError, TokenIdError, TokenIdTypeError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "BATCH_SEQUENCES",
     "BATCH_TOKENS",
     "Batch",
     "Piece",
@@ -35,6 +37,9 @@ __all__ = [
 
 # Eight megabytes of ids; what is made of them takes heads times as much.
 BATCH_TOKENS = 1 << 20
+# Sequences gathered into a piece at most: each is an array of its own meanwhile, and may have one token.
+BATCH_SEQUENCES = 1 << 16
+_TRUTHS = frozenset({bool, np.bool_})
 
 
 class Piece(NamedTuple):
@@ -222,7 +227,7 @@ def _of_sequences(sequences: Iterable[Any]) -> Iterator[Piece]:
             gathered.append(values)
             numbers.append(number + 1)
             count += len(values)
-        if count >= BATCH_TOKENS:
+        if count >= BATCH_TOKENS or len(gathered) >= BATCH_SEQUENCES:
             yield joined(gathered, numbers)
             gathered, numbers, count = [], [], 0
     if gathered:
@@ -240,9 +245,7 @@ def _flat(sequence: Any, what: str) -> NDArray[np.int64]:
     if _is_arrow(sequence):
         if sequence.null_count:
             raise TokenIdError(f"{what} has a NULL token; leave it out")
-        sequence = sequence.to_numpy(zero_copy_only=False)
-    if isinstance(sequence, (list, tuple)) and any(isinstance(token, bool) for token in sequence):
-        raise TokenIdTypeError(f"{what} has a truth value among its tokens; token ids are integers")
+        sequence = plain(sequence).to_numpy(zero_copy_only=False)
     values = integers(sequence, what)
     if values.ndim != 1:
         raise ArgumentError(f"{what} must have one dimension, got {values.ndim}")
@@ -259,6 +262,10 @@ def integers(values: Any, what: str) -> NDArray[np.int64]:
     """
     if np.ma.is_masked(values):
         raise TokenIdError(f"{what}: some tokens are masked; leave them out")
+    listed = isinstance(values, (list, tuple))
+    if listed and not _TRUTHS.isdisjoint(map(type, values)):
+        # NumPy would make ones of them.
+        raise TokenIdTypeError(f"{what} has a truth value among its tokens; token ids are integers")
     try:
         array = np.asarray(values)
     except (ValueError, OverflowError) as error:
@@ -267,21 +274,28 @@ def integers(values: Any, what: str) -> NDArray[np.int64]:
         return array.astype(np.int64)
     kind = array.dtype.kind
     if kind == "i" or (kind == "u" and (array.dtype.itemsize < 8 or array.max() <= np.iinfo(np.int64).max)):
-        return np.ascontiguousarray(array, dtype=np.int64)
+        return np.asarray(array, dtype=np.int64, order="C")
     if kind == "u":
         raise TokenIdError(f"{what}: token id {array.max()} is beyond every vocabulary")
-    flat = array.reshape(-1).tolist()
-    if kind == "f":
-        # NumPy made floats of all of them: the one with a fraction is the one that was no integer.
-        position = next((i for i, value in enumerate(flat) if value % 1), 0)
-    else:
-        position = next((i for i, value in enumerate(flat) if type(value) is not int), -1)
+    if kind in "mM":
+        # As Python objects some of them are integers.
+        raise TokenIdTypeError(f"{what}: {array.dtype} are times; token ids are integers")
+    # NumPy makes floats of integers beside one with a fraction, or one beyond 64 bits.
+    flat = list(values) if kind == "f" and listed and array.ndim == 1 else array.reshape(-1).tolist()
+    position = next((i for i, value in enumerate(flat) if not isinstance(value, (int, np.integer))), -1)
+    if position < 0:
+        position = next((i for i, value in enumerate(flat) if isinstance(value, bool)), -1)
     if position >= 0:
         raise TokenIdTypeError(f"{what}: token id {flat[position]!r:.60} at position {position} is not an integer")
     huge = next((value for value in flat if not -(1 << 63) <= value < 1 << 63), None)
     if huge is not None:
-        raise TokenIdError(f"{what}: token id {huge!s:.60} is beyond every vocabulary")
-    return array.astype(np.int64)
+        raise TokenIdError(f"{what}: token id {_shortened(huge)} is beyond every vocabulary")
+    return np.array(flat, dtype=np.int64).reshape(array.shape)
+
+
+def _shortened(number: int) -> str:
+    """Its digits; of thousands of them Python refuses to write any."""
+    return str(number) if number.bit_length() < 200 else f"of {number.bit_length()} bits"
 
 
 def _is_arrow(value: object) -> bool:
@@ -321,13 +335,6 @@ def _of_chunks(chunks: Iterable[pa.Array]) -> Iterator[Piece]:
         first += len(chunk)
 
 
-def is_list(type_: pa.DataType) -> bool:
-    """Whether it is one of Arrow's list types."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
-
-
 def list_column(schema: pa.Schema, column: str | None, what: str) -> str:
     """The column to read: ``column``, or the only one with lists.
 
@@ -336,7 +343,9 @@ def list_column(schema: pa.Schema, column: str | None, what: str) -> str:
     """
     import pyarrow as pa
 
-    lists = [field.name for field in schema if is_list(field.type) and pa.types.is_integer(field.type.value_type)]
+    lists = [
+        field.name for field in schema if is_list(field.type) and pa.types.is_integer(plain_type(field.type).value_type)
+    ]
     if column is None:
         if len(lists) == 1:
             return str(lists[0])
@@ -365,6 +374,7 @@ def pieces_of_lists(lists: pa.Array, what: str = "the column", first: int | None
     """
     import pyarrow.compute as pc
 
+    lists = plain(lists)
     values = lists.flatten()
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     rows = np.flatnonzero(lengths)

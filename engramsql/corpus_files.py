@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engramsql.corpus import BATCH_TOKENS, Piece, integers, joined, list_column, pieces_of_lists, pieces_of_matrix
-from engramsql.data_files import (
-    arrow_batches,
-    csv_cells,
-    decimal_words,
-    json_values,
-    kind_of,
-    named_errors,
-    open_matrix,
+from engramsql.corpus import (
+    BATCH_SEQUENCES,
+    BATCH_TOKENS,
+    Piece,
+    integers,
+    joined,
+    list_column,
+    pieces_of_lists,
+    pieces_of_matrix,
 )
+from engramsql.data_files import kind_of, named_errors
+from engramsql.data_files.arrays import open_matrix
+from engramsql.data_files.columns import arrow_batches
+from engramsql.data_files.texts import csv_cells, decimal_words, json_values, text_blocks
 from engramsql.errors import ArgumentError, TokenIdError
 
 if TYPE_CHECKING:
@@ -25,11 +30,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from engramsql.data_files import Cell
+    from engramsql.data_files.texts import Cell
 
 __all__ = ["count_of_file", "pieces_of_file"]
 
-_BLOCK_BYTES = 1 << 22
+# So many digits are fewer than 2^63.
+_SURE_DIGITS = 18
 
 
 def pieces_of_file(path: str | os.PathLike[str], column: str | None = None) -> Iterator[Piece]:
@@ -59,8 +65,8 @@ def count_of_file(path: str | os.PathLike[str]) -> int:
     name = os.fspath(path)
     if os.path.splitext(name)[1].lower() != ".npy" or not os.path.exists(name):
         return 0
-    with named_errors(name):
-        return int(np.load(name, mmap_mode="r", allow_pickle=False).size)
+    with named_errors(name), open_matrix(name, "npy", None) as matrix:
+        return math.prod(matrix.shape)
 
 
 def _columns(name: str, kind: str, column: str | None) -> Iterator[Piece]:
@@ -114,7 +120,7 @@ def _gathered(cells: Iterable[Cell], sequence: Callable[[Any], list[Any] | None]
         gathered.append(integers(tokens, f"line {line}"))
         numbers.append(line)
         count += len(tokens)
-        if count >= BATCH_TOKENS:
+        if count >= BATCH_TOKENS or len(gathered) >= BATCH_SEQUENCES:
             yield joined(gathered, numbers)
             gathered, numbers, count = [], [], 0
     if gathered:
@@ -129,47 +135,53 @@ def _json_sequence(value: Any) -> list[Any] | None:
 
 def _text(name: str, _: str, __: str | None) -> Iterator[Piece]:
     """Decimal ids, a sequence per line; a line may be longer than memory."""
-    rest = b""
     line, continues = 1, False
-    with open(name, "rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            block = rest + block
-            # The last id may go on in the next block.
-            end = max(block.rfind(space) for space in (b" ", b"\t", b"\n", b"\r")) + 1
-            rest = block[end:]
-            if len(rest) > _BLOCK_BYTES:
-                raise ArgumentError(
-                    f"line {line} has a word of more than {_BLOCK_BYTES} bytes; ids are decimal numbers"
-                )
-            pieces, line, continues = _lines(block[:end], line, continues)
-            yield from pieces
-        pieces, line, continues = _lines(rest, line, continues)
+    for block in text_blocks(name):
+        pieces, line, continues = _lines(block, line, continues)
         yield from pieces
 
 
 def _lines(block: bytes, line: int, continues: bool) -> tuple[list[Piece], int, bool]:
     """The ids of some lines; the number of the line at its end, and whether that has ids already."""
-    sequences: list[NDArray[np.int64]] = []
+    found: list[bytes] = []
+    starts: list[int] = []
     numbers: list[int] = []
     first_continues = False
-    parts = block.split(b"\n")
-    for index, part in enumerate(parts):
+    for index, part in enumerate(block.split(b"\n")):
         if index:
             line, continues = line + 1, False
+        if b"\r" in part[:-1]:
+            raise ArgumentError(
+                f"line {line} has a carriage return within it, so where sequences end is not clear; end lines with \\n"
+            )
         words = part.split()
         if not words:
             continue
-        if not b"".join(words).isdigit():
-            odd = next(word for word in words if not word.isdigit())
-            raise TokenIdError(f"line {line}: '{odd[:40].decode('utf-8', 'replace')}' is no decimal token id")
-        if not sequences:
+        _check_words(words, line)
+        if not numbers:
             first_continues = continues
-        sequences.append(integers(list(map(int, words)), f"line {line}"))
+        starts.append(len(found))
         numbers.append(line)
+        found += words
         continues = True
-    if not sequences:
+    if not numbers:
         return [], line, continues
-    return [joined(sequences, numbers)._replace(continues=first_continues)], line, continues
+    tokens = np.array(list(map(int, found)), dtype=np.int64)
+    piece = Piece(tokens, np.array(starts, dtype=np.int64), first_continues, np.array(numbers, dtype=np.int64))
+    return [piece], line, continues
+
+
+def _check_words(words: list[bytes], line: int) -> None:
+    """Refuses what is no decimal number of 64 bits."""
+    if not b"".join(words).isdigit():
+        odd = next(word for word in words if not word.isdigit())
+        raise TokenIdError(f"line {line}: '{odd[:40].decode('utf-8', 'replace')}' is no decimal token id")
+    for word in words if len(max(words, key=len)) > _SURE_DIGITS else ():
+        digits = word.lstrip(b"0")
+        # Python takes long over thousands of digits, or refuses them.
+        if len(digits) > _SURE_DIGITS + 1 or int(digits or b"0") >= 1 << 63:
+            shown = digits[:40].decode() + ("..." if len(digits) > 40 else "")
+            raise TokenIdError(f"line {line}: token id {shown} is beyond every vocabulary")
 
 
 _READERS: dict[str, Callable[[str, str, str | None], Iterator[Piece]]] = {

@@ -13,29 +13,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engramsql.corpus import integers, is_list
-from engramsql.data_files import (
-    arrow_batches,
-    csv_cells,
-    decimal_words,
-    json_values,
-    kind_of,
-    named_errors,
-    open_matrix,
-)
+from engramsql.corpus import integers
+from engramsql.data_files import kind_of, named_errors
+from engramsql.data_files.arrays import open_matrix
+from engramsql.data_files.columns import arrow_batches, is_list, plain, plain_type
+from engramsql.data_files.texts import csv_cells, decimal_words, json_values, text_blocks
 from engramsql.errors import ArgumentError, ArgumentTypeError, RowIdError, RowIdTypeError, TokenIdError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from engramsql.data_files import Cell
+    from engramsql.data_files.texts import Cell
     from engramsql.engine import Table
 
 __all__ = ["IdBlock", "id_blocks", "ids_of_file", "origin_of", "paths_of"]
 
 _BLOCK_IDS = 1 << 20
-_BLOCK_BYTES = 1 << 22
 # 2^63 has 19 digits.
 _MOST_DIGITS = 19
 _BEYOND = 1 << 63
@@ -125,7 +119,16 @@ def _of_memory(given: Any) -> Iterator[IdBlock]:
     if isinstance(given, (list, tuple)):
         yield from _of_list(given, "row ids")
         return
-    values = _ids(given, "row ids").reshape(-1)
+    if not (hasattr(given, "__array__") or hasattr(given, "__dlpack__") or isinstance(given, range)):
+        # Whatever else gives values one by one, a generator for instance.
+        yield from _of_list(list(given), "row ids")
+        return
+    values = _ids(
+        given if hasattr(given, "__array__") or isinstance(given, range) else np.from_dlpack(given), "row ids"
+    )
+    if values.ndim not in (1, 2):
+        raise ArgumentError(f"row ids must have one dimension or two, got {values.ndim}")
+    values = values.reshape(-1)
     for first in range(0, len(values), _BLOCK_IDS):
         yield IdBlock(values[first : first + _BLOCK_IDS])
 
@@ -171,6 +174,7 @@ def _of_arrow(array: Any, what: str, first: int | None, file: str = "") -> Itera
     """A column of integers, or of lists of them; ``first``: rows of the file before."""
     import pyarrow as pa
 
+    array = plain(array)
     rows = np.arange(len(array), dtype=np.int64)
     while is_list(array.type):
         import pyarrow.compute as pc
@@ -231,6 +235,7 @@ def _column(schema: pa.Schema, column: str | None, name: str) -> str:
     import pyarrow as pa
 
     def is_ids(type_: pa.DataType) -> bool:
+        type_ = plain_type(type_)
         while is_list(type_):
             type_ = type_.value_type
         return bool(pa.types.is_integer(type_))
@@ -286,29 +291,21 @@ def _of_cells(cells: Iterable[Cell], texts: bool, file: str) -> Iterator[IdBlock
 
 def _of_text(name: str, file: str) -> Iterator[IdBlock]:
     """Decimal ids with white space between them."""
-    rest, line = b"", 1
-    with open(name, "rb") as opened:
-        while True:
-            block = opened.read(_BLOCK_BYTES)
-            data = rest + block
-            end = max(data.rfind(space) for space in (b" ", b"\t", b"\n", b"\r")) + 1 if block else len(data)
-            if len(data) - end > _BLOCK_BYTES:
-                raise RowIdError(f"{file} {line} has a word of more than {_BLOCK_BYTES} bytes; ids are decimal numbers")
-            ids: list[int] = []
-            numbers: list[int] = []
-            for index, part in enumerate(data[:end].split(b"\n")):
-                for word in part.split():
-                    text = word[:40].decode("utf-8", "replace")
-                    if not word.removeprefix(b"-").isdigit():
-                        raise RowIdError(f"{file} {line + index}: '{text}' is no decimal row id")
-                    # More digits would take Python long to read, too.
-                    if len(word) > _MOST_DIGITS + 1 or not -_BEYOND < int(word) < _BEYOND:
-                        raise RowIdError(f"{file} {line + index}: row id {text} is beyond every table")
-                    ids.append(int(word))
-                    numbers.append(line + index)
-            if ids:
-                yield IdBlock(_ids(ids, file), None, np.array(numbers, np.int64), file)
-            line += data[:end].count(b"\n")
-            rest = data[end:]
-            if not block:
-                return
+    line = 1
+    for block in text_blocks(name):
+        ids: list[int] = []
+        numbers: list[int] = []
+        for index, part in enumerate(block.split(b"\n")):
+            for word in part.split():
+                text = word[:40].decode("utf-8", "replace")
+                if not word.removeprefix(b"-").isdigit():
+                    raise RowIdError(f"{file} {line + index}: '{text}' is no decimal row id")
+                digits = word.removeprefix(b"-").lstrip(b"0")
+                # More digits would take Python long to read, too.
+                if len(digits) > _MOST_DIGITS or int(digits or b"0") >= _BEYOND:
+                    raise RowIdError(f"{file} {line + index}: row id {text} is beyond every table")
+                ids.append(int(digits or b"0") * (-1 if word.startswith(b"-") else 1))
+                numbers.append(line + index)
+        if ids:
+            yield IdBlock(_ids(ids, file), None, np.array(numbers, np.int64), file)
+        line += block.count(b"\n")

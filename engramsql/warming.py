@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engramsql.commands import require
-from engramsql.corpus import batches, pieces_of, within
 from engramsql.database import connect
 from engramsql.engine import set_reader
-from engramsql.errors import SpecError
-from engramsql.id_files import id_blocks
+from engramsql.named_rows import named_rows
 from engramsql.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from engramsql.engine import Table
+    from collections.abc import Sequence
 
 __all__ = ["warm", "warm_some"]
 
@@ -71,7 +65,7 @@ def warm_some(
         seen = np.zeros(-(-table.rows // 8), np.uint8)
         count = 0
         with ProgressLine(name, sys.stderr) as line:
-            for block in _wanted(table, tokens, ids, column):
+            for block in named_rows(table, tokens, ids, column):
                 new = np.unique(block)
                 new = new[seen[new >> 3] & (1 << (new & 7)).astype(np.uint8) == 0]
                 np.bitwise_or.at(seen, new >> 3, (1 << (new & 7)).astype(np.uint8))
@@ -83,21 +77,3 @@ def warm_some(
                 line.show_count("rows", count, 0)
         seconds = time.perf_counter() - started
     print(f"{name}: {count} different rows, {count * table.row_bytes} bytes, read in {seconds:.1f} s")
-
-
-def _wanted(
-    table: Table, tokens: Sequence[str] | None, ids: Sequence[str] | None, column: str | None
-) -> Iterator[NDArray[np.int64]]:
-    """Row ids, some at a time."""
-    if ids is not None:
-        for block in id_blocks(list(ids), column, table):
-            yield block.ids if block.valid is None else block.ids[block.valid]
-        return
-    spec = table.spec
-    if spec is None:
-        raise SpecError(f"table '{table.name}' has no hash spec, so tokens have no row ids in it; give --ids instead")
-    pieces = within(pieces_of(list(tokens or []), column), spec.vocab_size)
-    for batch in batches(pieces, spec.history_len):
-        history = [0, *[len(batch.history)] * len(batch.starts)]
-        starts = [*batch.starts, len(batch.tokens)]
-        yield spec.rowids_packed(batch.tokens, starts, batch.history, history).reshape(-1)

@@ -1,25 +1,27 @@
 """Options that hold the whole suite to one reader or kernel, and fixtures.
 
-A database in memory, golden checkpoints registered, sparse checkpoints of released size, settings put back.
+A database in memory, golden checkpoints registered, sparse checkpoints of released size, a disk that is soon full,
+settings put back.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from golden_data import GOLDEN
-from hypothesis import HealthCheck, settings
 
 import engramsql
 
 # What an example takes says how busy the machine is, and nothing of the program.
-settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any_machine")
+hypothesis.settings.register_profile("any_machine", deadline=None)
+hypothesis.settings.load_profile("any_machine")
 
 # Option, variable that child processes inherit, and what is skipped because it asks for the choice itself.
 PATHS = {
@@ -103,6 +105,24 @@ def ple(db: Any, full_size: FullSize) -> Any:
     """A database in memory with the sparse PLE table of released geometry as ple."""
     db.register("ple", full_size.qwen)
     return db
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 24 MiB."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    asked = ["mount", "-t", "tmpfs", "-o", "size=24m", "engramsql-test", str(mount)]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no mount command")
+    if done.returncode != 0:
+        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield mount
+    finally:
+        subprocess.run(["umount", str(mount)], check=True)
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Sequence
 
-__all__ = ["PROGRAM", "in_terminal", "interrupted", "on_terminal", "run"]
+__all__ = ["PROGRAM", "in_terminal", "interrupted", "killed", "on_terminal", "run"]
 
 # Whoever runs the tests may ignore Ctrl-C, which a child inherits.
 PROGRAM = [
@@ -57,6 +58,19 @@ def interrupted(*words: object) -> tuple[int, str]:
         finally:
             process.kill()
             os.close(parent)
+
+
+def killed(words: Sequence[object], seconds: float) -> bool:
+    """Runs a command and kills it after a while; whether it was still running then."""
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen([*PROGRAM, *map(str, words)], stdout=quiet, stderr=quiet) as process:
+        try:
+            # The random moment is what is tested: nothing is waited for.
+            process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait() == -signal.SIGKILL
+    return False
 
 
 def on_terminal(*words: object) -> tuple[int, str]:

@@ -23,10 +23,24 @@ from pathlib import Path
 import pyte
 from program import PROGRAM
 
-__all__ = ["CTRL_C", "CTRL_D", "CTRL_R", "CTRL_U", "ENTER", "ESCAPE", "PROMPT", "TAB", "UP", "Terminal", "shell"]
+__all__ = [
+    "CTRL_C",
+    "CTRL_D",
+    "CTRL_E",
+    "CTRL_R",
+    "CTRL_U",
+    "CTRL_X",
+    "ENTER",
+    "ESCAPE",
+    "PROMPT",
+    "TAB",
+    "UP",
+    "Terminal",
+    "shell",
+]
 
 ENTER, TAB, ESCAPE, UP = "\r", "\t", "\x1b", "\x1b[A"
-CTRL_C, CTRL_D, CTRL_R, CTRL_U = "\x03", "\x04", "\x12", "\x15"
+CTRL_C, CTRL_D, CTRL_E, CTRL_R, CTRL_U, CTRL_X = "\x03", "\x04", "\x05", "\x12", "\x15", "\x18"
 PROMPT = "engram> "
 _PATIENCE = 60.0
 _LINES_KEPT = 5000
@@ -66,7 +80,10 @@ class Terminal:
 
     def type(self, text: str) -> None:
         """Keys, as a terminal sends them."""
-        data = text.encode()
+        self.type_bytes(text.encode())
+
+    def type_bytes(self, data: bytes) -> None:
+        """Bytes that may be no text."""
         while data:
             # The program may be writing what nobody has read yet.
             ready, writable, _ = select.select([self._leader], [self._leader], [], _PATIENCE)
@@ -209,12 +226,15 @@ class Terminal:
         fcntl.ioctl(self._leader, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
-def shell(home: Path, *words: object, columns: int = 100, lines: int = 30, **environment: str) -> Terminal:
+def shell(
+    home: Path, *words: object, columns: int = 100, lines: int = 30, cwd: Path | None = None, **environment: str
+) -> Terminal:
     """The shell at its first prompt, with a home directory of its own."""
     terminal = Terminal(
         [*PROGRAM, *words],
         columns=columns,
         lines=lines,
+        cwd=cwd,
         environment={
             "HOME": str(home),
             "XDG_CONFIG_HOME": "",

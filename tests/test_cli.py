@@ -752,3 +752,10 @@ def test_a_closed_stderr_sends_no_message_into_the_data():
     command = f"{sys.executable} -m engramsql -c 'SELECT * FROM nowhere' 2>&-"
     done = subprocess.run(command, shell=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (1, b"")
+
+
+def test_a_script_may_begin_with_the_mark_of_utf8(tmp_path: Path):
+    script = b"\xef\xbb\xbf.mode jsonl\nSELECT 1 AS x;\n"
+    (tmp_path / "script.sql").write_bytes(script)
+    assert out("-f", tmp_path / "script.sql") == '{"x":1}\n'
+    assert out(stdin=script.decode()) == '{"x":1}\n'

@@ -144,6 +144,9 @@ def test_relations_come_first_after_from():
     assert {"files.other", 'lab."inner t"'} < set(found)
     assert found.index("ple") < found.index("engram_fetch(") < found.index("read_csv(")
     assert offered("SELECT * FROM pl|") == ["ple"]
+    assert offered("SELECT * FROM la|")[:2] == ['lab."inner t"', "lab"]
+    assert offered('SELECT * FROM "fil|') == ['files"']
+    assert offered("SELECT * FROM FILES.|") == ["other", "main"]
 
 
 def test_the_nearest_relation_comes_first():

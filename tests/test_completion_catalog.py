@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import pytest
 from checkpoints import make_qwen
 from helpers import one, run_python
 from oldest import run_oldest
+from prompt_toolkit.completion import CompleteEvent, ThreadedCompleter
+from prompt_toolkit.document import Document
 
 import engramsql
 from engramsql.shell.completion import Completion
@@ -272,6 +275,55 @@ def test_completion_and_hint_use_the_snapshot(database: engramsql.Database):
         assert completion.hint("SELECT list_contains(", 21).startswith("list_contains(*")
         (entry,) = completions(text, len(text), completion.catalog.snapshot, [])
         assert (entry.text, entry.start_position, entry.display_meta_text) == ("ple'", -2, "table, 256 rows, 4 heads")
+    finally:
+        completion.close()
+
+
+def test_columns_of_files_are_known_once_a_statement_names_them(database: engramsql.Database, tmp_path: Path):
+    path = tmp_path / "it's.csv"
+    path.write_text("token,share of all\n1,0.5\n")
+    written = str(path).replace("'", "''")
+    completion = Completion(database, commands=[])
+    assert isinstance(completion.completer, ThreadedCompleter)
+    completer = completion.completer.completer
+
+    def offered(text: str) -> list[str]:
+        document = Document(text, text.index("|"))
+        asked = Document(text.replace("|", ""), document.cursor_position)
+        list(completer.get_completions(asked, CompleteEvent(completion_requested=True)))
+        assert completion.catalog.wait(60)
+        found = completer.get_completions(asked, CompleteEvent(completion_requested=True))
+        return [entry.text for entry in found][:2]
+
+    try:
+        assert offered(f"SELECT | FROM '{written}'") == ["token", '"share of all"']
+        assert offered(f"SELECT f.| FROM '{written}' AS f") == ["token", '"share of all"']
+        assert offered(f"SELECT | FROM read_csv('{written}', header = true)") == ["token", '"share of all"']
+        assert offered(f"WITH c AS (FROM '{written}') SELECT | FROM c") == ["token", '"share of all"']
+        assert offered(f"SELECT tok| FROM '{tmp_path}/*.csv'")[0] == "token"
+        path.write_text("renamed\n1\n")
+        os.utime(path, (1, 1))
+        assert offered(f"SELECT ren| FROM '{written}'")[0] == "renamed"
+        # What is no file, or none that DuckDB reads, is no failure; a pipe would be waited for.
+        os.mkfifo(tmp_path / "pipe.csv")
+        (tmp_path / "broken.parquet").write_text("none")
+        for name in ("pipe.csv", "broken.parquet", "missing.csv"):
+            assert "renamed" not in offered(f"SELECT ren| FROM '{tmp_path}/{name}'")
+        assert completion.catalog.failure is None
+    finally:
+        completion.close()
+
+
+def test_a_menu_cannot_turn_the_direction_of_writing(database: engramsql.Database):
+    database.connection.execute('CREATE TEMP TABLE "\u202eevil" ("\x1bcolumn" INTEGER)')
+    completion = Completion(database, commands=[])
+    try:
+        completion.refresh("CREATE TEMP TABLE")
+        assert completion.catalog.wait(60)
+        for text, cursor in (("SELECT * FROM ", 14), ('SELECT  FROM "\u202eevil"', 7)):
+            labels = [entry.display_text for entry in completions(text, cursor, completion.catalog.snapshot, [])]
+            assert all(map(str.isprintable, labels))
+            assert any("evil" in label or "column" in label for label in labels)
     finally:
         completion.close()
 

@@ -421,7 +421,7 @@ PIECES = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(PIECES, st.integers(0, 200))
 @example("(" * 5000, 5000)
 @example("SELECT (" * 3000, 24_000)

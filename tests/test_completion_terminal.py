@@ -41,15 +41,11 @@ def terminal(directory: Path) -> Iterator[Open]:
     def open_(**environment: str) -> Terminal:
         one = shell(directory, directory / "db", **environment)
         opened.append(one)
-        # Names come in the background: Tab until they are there.
+        # Names come in the background, and a Tab waits for the first.
         one.type("SELECT embed")
         shows(one, "embed")
-
-        def known() -> bool:
-            one.type(TAB)
-            return line(one).endswith("embedding")
-
-        one.wait_until(known, "the catalog")
+        one.type(TAB)
+        one.wait_until(lambda: line(one).endswith("embedding"), "the catalog")
         clear(one)
         return one
 

@@ -70,7 +70,7 @@ def test_a_word_ends_where_no_letter_follows():
     assert word_end("SELECT embedding FROM", 9) == 16
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(PIECES)
 def test_tokens_cover_the_text_in_order(text: str):
     position = 0
@@ -80,7 +80,7 @@ def test_tokens_cover_the_text_in_order(text: str):
         position = token.end
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(PIECES, PIECES)
 def test_a_text_that_grows_gives_the_same_tokens(first: str, more: str):
     for end in range(len(first), len(first + more) + 1):
@@ -89,7 +89,7 @@ def test_a_text_that_grows_gives_the_same_tokens(first: str, more: str):
 
 
 @pytest.mark.skipif(int(duckdb.__version__.split(".")[0]) < 2, reason="it gives nothing for what is not closed")
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(PIECES.filter(lambda text: "\0" not in text and "\\" not in text))
 def test_strings_and_comments_are_where_duckdb_has_them(text: str):
     """Each token is a token of DuckDB's of the same kind; lists of numbers are several there."""

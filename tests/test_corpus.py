@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from engramsql import corpus, corpus_files
 from engramsql.corpus import Batch, batches, pieces_of
+from engramsql.data_files import texts
 
 SEQUENCES = [[5, 6, 7], [], [248319], [0, 0, 1, 2]]
 
@@ -166,7 +167,7 @@ def test_batches_are_bounded_and_know_their_history(
 def text_pieces(text: str, patch: pytest.MonkeyPatch, block: int) -> Iterator[corpus.Piece]:
     import tempfile
 
-    patch.setattr(corpus_files, "_BLOCK_BYTES", block)
+    patch.setattr(texts, "_BLOCK_BYTES", block)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(text)
         file.flush()

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,24 +16,6 @@ import engramsql
 from engramsql.errors import StorageError
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 24 MiB."""
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    asked = ["mount", "-t", "tmpfs", "-o", "size=24m", "engramsql-test", str(mount)]
-    try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command")
-    if done.returncode != 0:
-        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
-    try:
-        yield mount
-    finally:
-        subprocess.run(["umount", str(mount)], check=True)
 
 
 @pytest.fixture

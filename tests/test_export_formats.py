@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,11 @@ from golden_data import GOLDEN
 from helpers import assert_same_bits, bf16_bits, bf16_values, f32_bits, refuses
 
 import engramsql
+from engramsql.export.files import array_files
 from engramsql.export.files import source as sources
+from engramsql.export.files.formats import format_of
+from engramsql.export.files.sink import Sink
+from engramsql.export.files.writer import Layout
 
 FORMATS = ["arrow", "arrows", "feather", "parquet", "npy", "npz", "safetensors", "csv", "jsonl"]
 ARROW = ["arrow", "arrows", "feather", "parquet"]
@@ -351,3 +356,25 @@ def test_a_file_is_replaced_only_when_asked(golden_db: Any, tmp_path: Path) -> N
     (tmp_path / "d").mkdir()
     refuses(lambda: golden_db.export("fp8", tmp_path / "d", format="npy", replace=True), "is a directory")
     assert sorted(left.name for left in tmp_path.iterdir()) == ["a.npy", "d"]
+
+
+@pytest.mark.parametrize("writer", [array_files.Npz, array_files.Safetensors])
+def test_a_column_that_waited_is_what_was_written(tmp_path: Path, writer: Any) -> None:
+    """A disk that fails later loses pages of a file that nobody syncs."""
+    schema = pa.schema([pa.field("rowid", pa.int64()), pa.field("row", pa.binary(8))])
+    layout = Layout(format_of("a.npz", None), schema, "none", None, tmp_path)
+    batch = pa.record_batch([pa.array([1, 2]), pa.array([b"x" * 8, b"y" * 8], pa.binary(8))], schema=schema)
+    for damaged in (False, True):
+        with open(tmp_path / "a", "wb") as file:
+            sink = Sink(file.fileno())
+            columns = writer(layout, sink)
+            columns.write(batch)
+            (waiting, *_) = [one for one in columns._columns.waiting if one is not None]
+            waiting.flush()
+            if damaged:
+                os.pwrite(waiting.fileno(), b"\x55", 3)
+                refuses(columns.close, "other bytes than were written")
+                columns.abandon()
+            else:
+                columns.close()
+            sink.detach()

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from golden_data import GOLDEN
 from helpers import assert_same_bits, f32_bits, refuses
 
 import engramsql
-from engramsql.errors import StorageError
+from engramsql.errors import ArgumentError, StorageError
 from engramsql.export.files import pipeline, values
 from engramsql.export.files import source as sources
 
 ROWS = 1408
+# Whoever looks first: who reads a row, or the export in the end.
+MODIFIED = ("modified since the table was opened", "changed while it was exported")
 FORMATS = ["arrow", "arrows", "feather", "parquet", "npy", "npz", "safetensors", "csv", "jsonl"]
 
 
@@ -80,6 +83,14 @@ def test_files_and_manifest_are_one_export(database: Any, tmp_path: Path, format
         assert [(column["name"], column["type"]) for column in document["schema"]] == [
             (field.name, str(field.type)) for field in schema
         ]
+
+
+def test_other_programs_check_the_files(database: Any, tmp_path: Path) -> None:
+    database.export("ple", tmp_path / "out", format="parquet", rows_per_file=500)
+    lines = "".join(f"{record['sha256']}  {record['file']}\n" for record in manifest_of(tmp_path / "out")["files"])
+    check = ["sha256sum", "--check", "--strict"]
+    done = subprocess.run(check, cwd=tmp_path / "out", input=lines, capture_output=True, text=True, check=True)
+    assert done.stdout.count(": OK\n") == 3
 
 
 @pytest.mark.parametrize("rows_per_file", [1, 7, 1407, 1408, 1409, 10**12])
@@ -291,3 +302,159 @@ def test_two_processes_do_not_write_one_export(database: Any, tmp_path: Path) ->
         refuses(lambda: database.export("ple", tmp_path / "out", format="npy", rows_per_file=5), "another process")
     # What was killed before its first manifest is nothing to go on with.
     assert database.export("ple", tmp_path / "out", format="npy", rows_per_file=500).rows == ROWS
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda document: document.pop("files"),
+        lambda document: document["files"].append(5),
+        lambda document: document["files"][0].pop("sha256"),
+        lambda document: document["files"][0].update(rows="500"),
+        lambda document: document["files"][0].update(rows=499),
+        lambda document: document["files"][0].update(file="../part-00000.arrow"),
+        lambda document: document.update(rows=999),
+        lambda document: document["files"].reverse(),
+    ],
+)
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_manifest_that_was_edited_is_refused(database: Any, tmp_path: Path, damage: Any, complete: bool) -> None:
+    options: dict[str, Any] = {"format": "arrow", "rows_per_file": 500}
+    out = tmp_path / "out"
+    database.export("ple", out, **options)
+    (tmp_path / "part-00000.arrow").write_text("mine")
+    document = manifest_of(out)
+    if not complete:
+        document["complete"] = False
+        document["rows"] -= document["files"].pop()["rows"]
+        os.rename(out, tmp_path / ".out.unfinished")
+    damage(document)
+    manifest = (out if complete else tmp_path / ".out.unfinished") / "manifest.json"
+    manifest.write_text(json.dumps(document))
+    refuses(lambda: database.export("ple", out, **options, resume=True), str(manifest), "not what an export wrote")
+    # Nor is it taken for an export that may be replaced, nor anything removed that it names.
+    if complete:
+        refuses(lambda: database.export("ple", out, **options, replace=True), "no directory of an export alone")
+    assert (tmp_path / "part-00000.arrow").read_text() == "mine"
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone"])
+def test_resume_of_what_is_complete_looks_at_it(database: Any, tmp_path: Path, damage: str) -> None:
+    options: dict[str, Any] = {"format": "arrow", "rows_per_file": 500}
+    part = database.export("ple", tmp_path / "out", **options).files[1]
+    if damage == "gone":
+        part.unlink()
+    else:
+        data = bytearray(part.read_bytes())
+        data[1000] ^= 1
+        part.write_bytes(data)
+    refuses(lambda: database.export("ple", tmp_path / "out", **options, resume=True), part.name, "--replace")
+    database.export("ple", tmp_path / "out", **options, replace=True)
+    assert database.export("ple", tmp_path / "out", **options, resume=True).rows == ROWS
+
+
+def test_resume_refuses_files_of_another_version(
+    database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their metadata have it, so the files would not be those of an export that was never broken."""
+    unfinished(database, tmp_path / "out", monkeypatch)
+    monkeypatch.setattr(engramsql, "__version__", "999.0")
+    refuses(
+        lambda: database.export("ple", tmp_path / "out", format="arrow", rows_per_file=100, resume=True),
+        "version of the programs changed",
+    )
+
+
+def test_what_came_to_be_there_meanwhile_stays(database: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def theirs(*_: object) -> None:
+        out.mkdir(exist_ok=True)
+        (out / "notes.txt").write_text("theirs")
+
+    options: dict[str, Any] = {"format": "arrow", "rows_per_file": 500}
+    refuses(lambda: database.export("ple", out, **options, progress=theirs), "exists already")
+    assert content(out) == {"notes.txt": b"theirs"}
+    refuses(lambda: database.export("ple", out, **options, resume=True, replace=True), "no directory of an export")
+    shutil.rmtree(out)
+    # Nothing is lost: what was exported is there.
+    database.export("ple", out, **options, resume=True)
+    assert manifest_of(out)["rows"] == ROWS
+
+    def added(*_: object) -> None:
+        (out / "notes.txt").write_text("theirs")
+
+    refuses(lambda: database.export("ple", out, **options, replace=True, progress=added), "no directory of an export")
+    assert content(out)["notes.txt"] == b"theirs"
+
+
+def test_an_export_that_was_moved_away_to_be_replaced_is_back(database: Any, tmp_path: Path) -> None:
+    """A kill between the two renames."""
+    options: dict[str, Any] = {"format": "arrow", "rows_per_file": 500}
+    out = tmp_path / "out"
+    database.export("ple", out, **options)
+    before = content(out)
+    os.rename(out, tmp_path / ".out.replaced")
+    refuses(lambda: database.export("ple", out, **options), "exists already")
+    assert content(out) == before
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_who_waited_for_the_lock_does_not_write_into_what_is_complete(database: Any, tmp_path: Path) -> None:
+    """Two at once: one export is there, whole, and the other says why it is none."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    options: dict[str, Any] = {"format": "arrow", "rows_per_file": 100}
+    database.export("ple", tmp_path / "whole", **options)
+
+    def one(_: int) -> str:
+        try:
+            database.export("ple", tmp_path / "out", **options)
+        except (ArgumentError, StorageError) as error:
+            return str(error)
+        return "whole"
+
+    for _ in range(5):
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(one, range(4)))
+        assert found.count("whole") == 1
+        assert all("exists already" in text or "another process" in text for text in found if text != "whole"), found
+        assert content(tmp_path / "out") == content(tmp_path / "whole")
+        assert not list(tmp_path.glob(".*"))
+        shutil.rmtree(tmp_path / "out")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_source_that_changes_meanwhile_is_no_export(tmp_path: Path, several: bool) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    rows = np.random.default_rng(2).integers(0, 256, (2000, 160), dtype=np.uint8)
+    rows.tofile(store / "shard_000.bin")
+    ids = tmp_path / "ids.txt"
+    ids.write_text("1\n2\n3\n")
+    out = tmp_path / "out"
+    options: dict[str, Any] = {"format": "arrow", **({"rows_per_file": 700} if several else {})}
+    with engramsql.connect(tmp_path / "db") as db:
+        db.register("ple", store, width=160, format="fp8_e4m3", scale=1.0)
+        grown = lambda *_: ids.write_text("1\n2\n3\n4\n")  # noqa: E731
+        refuses(lambda: db.export("ple", out, ids=ids, progress=grown, **options), "the files of row ids changed")
+        assert not out.exists()
+        touched = lambda *_: os.utime(store / "shard_000.bin", ns=(1, 1))  # noqa: E731
+        restart = {"restart": True} if several else {}
+        refuses(lambda: db.export("ple", out, progress=touched, **options, **restart), MODIFIED)
+        assert not out.exists()
+
+
+def test_hashing_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    """What Ctrl-C waits for is one block."""
+    from concurrent.futures import CancelledError
+
+    from engramsql.export.files.manifest import sha256_of
+
+    data = bytes(range(256)) * 50_000
+    (tmp_path / "a").write_bytes(data)
+    assert sha256_of(tmp_path / "a") == hashlib.sha256(data).hexdigest()
+    looked: list[int] = []
+    with pytest.raises(CancelledError):
+        sha256_of(tmp_path / "a", lambda: looked.append(1) or len(looked) > 1)  # type: ignore[func-returns-value]
+    assert len(looked) == 2

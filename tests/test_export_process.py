@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from export_readers import arrow_table
-from helpers import run_python
-from program import PROGRAM, in_terminal, run
+from helpers import refuses, run_python
+from program import PROGRAM, in_terminal, killed, run
 
 import engramsql
 from engramsql.bench import own_table
@@ -47,37 +49,6 @@ def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 24 MiB."""
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    asked = ["mount", "-t", "tmpfs", "-o", "size=24m", "engramsql-test", str(mount)]
-    try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command")
-    if done.returncode != 0:
-        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
-    try:
-        yield mount
-    finally:
-        subprocess.run(["umount", str(mount)], check=True)
-
-
-def killed(words: list[Any], seconds: float) -> bool:
-    """Runs a command and kills it after a while; whether it was still running then."""
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen([sys.executable, "-m", "engramsql", *map(str, words)], stdout=quiet, stderr=quiet) as process:
-        try:
-            # The random moment is what is tested: nothing is waited for.
-            process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait() == -signal.SIGKILL
-    return False
-
-
 def moments(count: int, whole: float, seed: int) -> list[float]:
     """Random moments, one in each of ``count`` stretches of a run, without its start."""
     rng = random.Random(seed)
@@ -99,7 +70,9 @@ def test_a_killed_export_leaves_no_file(database: Path, tokens: Path, tmp_path: 
         hits += killed(words, seconds)
         # Whole, or not there; what is left has a name that says so, and the next export removes it.
         names = os.listdir(out.parent)
-        assert all(re.fullmatch(rf"\.e\.{format}\.\d+\.unfinished", name) for name in names if name != out.name), names
+        assert all(re.fullmatch(rf"\.e\.{format}\.\d+-\d+\.unfinished", name) for name in names if name != out.name), (
+            names
+        )
         if out.exists():
             assert out.read_bytes() == expected
             out.unlink()
@@ -197,6 +170,67 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(
     assert os.listdir(small_disk) == []
 
 
+@pytest.fixture
+def failing_disk(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """A file system on a disk of 200 MiB, and where that lies: the disk fails as long as there is no room."""
+    below, mount = tmp_path / "below", tmp_path / "disk"
+    below.mkdir()
+    mount.mkdir()
+    image = below / "image"
+    mounted: list[Path] = []
+    steps: list[tuple[list[Any], Path | None]] = [
+        (["mount", "-t", "tmpfs", "-o", "size=220m", "engramsql-test", below], below),
+        (["truncate", "-s", "200M", image], None),
+        (["mkfs.ext2", "-q", "-F", image], None),
+        (["mount", "-o", "loop", image, mount], mount),
+    ]
+    try:
+        for words, place in steps:
+            try:
+                done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
+            except FileNotFoundError:
+                pytest.skip(f"there is no {words[0]} command")
+            if done.returncode != 0:
+                pytest.skip(f"a disk cannot be made here: {done.stderr.strip()}")
+            if place is not None:
+                mounted.append(place)
+        yield mount, below
+    finally:
+        for place in reversed(mounted):
+            subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_disk_that_fails_for_a_while_is_an_error(
+    tmp_path: Path, failing_disk: tuple[Path, Path], several: bool
+) -> None:
+    """The system tells a failure once: whoever has pages written early and does not listen loses them for good."""
+    disk, below = failing_disk
+    store = tmp_path / "store"
+    store.mkdir()
+    np.random.default_rng(0).integers(0, 256, (1_000_000, 160), dtype=np.uint8).tofile(store / "shard_000.bin")
+    filled = [0]
+
+    def progress(_: str, done: int, __: int) -> None:
+        if filled[0] == 0 and done > 20e6:
+            filled[0] = 1
+            with open(below / "other", "wb", buffering=0) as other, contextlib.suppress(OSError):
+                while True:
+                    other.write(bytes(MIB))
+        elif filled[0] == 1 and done > 100e6:
+            filled[0] = 2
+            (below / "other").unlink()
+
+    options: dict[str, Any] = {"format": "npy", "columns": ["row"], "progress": progress}
+    if several:
+        options["rows_per_file"] = 900_000
+    with engramsql.connect() as db:
+        db.register("rows", store, width=160)
+        refuses(lambda: db.export("rows", disk / "out", **options), "cannot write", str(disk / "out"))
+    assert filled[0]
+    assert not (disk / "out").exists()
+
+
 def test_resume_completes_what_a_full_disk_stopped(database: Path, tokens: Path, small_disk: Path) -> None:
     words = ["export", "rows", "--db", database, "--ids", tokens, "--values", "row", "--output", small_disk / "out"]
     words += ["--format", "arrows", "--rows-per-file", 1000]
@@ -291,7 +325,18 @@ def test_a_query_that_does_not_end_is_interrupted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("what", "format"),
-    [("table", "arrow"), ("tokens", "arrow"), ("tokens", "parquet"), ("sequences", "arrow"), ("tokens", "npz")],
+    [
+        ("table", "arrow"),
+        ("tokens", "arrow"),
+        ("tokens", "parquet"),
+        ("sequences", "arrow"),
+        ("tokens", "npz"),
+        # One record that is as large as a format lets it be.
+        ("long", "arrow"),
+        ("long", "parquet"),
+        ("long", "csv"),
+        ("long", "jsonl"),
+    ],
 )
 def test_memory_is_bounded(database: Path, tmp_path: Path, what: str, format: str) -> None:
     """Exports larger than the memory that they may take: 300 MB, of the process itself."""
@@ -303,17 +348,50 @@ def test_memory_is_bounded(database: Path, tmp_path: Path, what: str, format: st
         from engramsql.bench.memory import own_peak
         db = engramsql.connect(sys.argv[1], read_only=True)
         what, out, tokens = sys.argv[2:]
-        if what == "table":
+        if what == "long":
+            count = (24 << 20) // 10240 if out.endswith("parquet") else 5000
+            ids = {"tokens": list(range(count)), "per": "sequence"}
+        elif what == "table":
             ids = {"ids": db.sql("SELECT (range * 7919) % 120000 AS id FROM range(700000)").to_arrow_table().column(0)}
         else:
             ids = {"tokens": tokens, "per": "sequence" if what == "sequences" else "token"}
         with own_peak() as peak:
             found = db.export("rows", out, **ids)
-        assert found.rows == 80 if what == "sequences" else found.rows >= 40000, found
+        assert found.rows == {"long": 1, "sequences": 80}.get(what) or found.rows >= 40000, found
         print(peak.bytes)
     """
     done = run_python(code, args=[str(database), what, str(tmp_path / f"e.{format}"), str(tokens)])
     assert int(done.stdout) < 300e6, done.stdout
+
+
+@pytest.mark.parametrize("corpus", ["tiny.jsonl", "tiny.txt", "tiny.parquet", "long.parquet", "line.txt"])
+@pytest.mark.parametrize("per", ["token", "sequence"])
+def test_memory_is_bounded_whatever_the_sequences(database: Path, tmp_path: Path, corpus: str, per: str) -> None:
+    """Many of one token, and few that are long: 5 million tokens, whose ids alone are 40 MB."""
+    count = 5_000_000 if corpus.endswith("parquet") else 1_000_000
+    ids = np.random.default_rng(7).integers(0, 100_000, count)
+    path = tmp_path / corpus
+    if corpus.endswith("parquet"):
+        ends = np.arange(0, count + 1, 1 if corpus == "tiny.parquet" else 50_000, dtype=np.int32)
+        pq.write_table(pa.table({"tokens": pa.ListArray.from_arrays(pa.array(ends), pa.array(ids))}), path)
+    else:
+        before, after = ("[", "]\n") if corpus.endswith("jsonl") else ("", "\n" if corpus == "tiny.txt" else " ")
+        path.write_text("".join(f"{before}{token}{after}" for token in ids.tolist()))
+    code = """
+        import sys
+        import engramsql
+        from engramsql.bench.memory import own_peak
+        db = engramsql.connect(sys.argv[1], read_only=True)
+        tokens, out, per = sys.argv[2:]
+        columns = ["token_id"] if per == "token" else ["sequence", "tokens"]
+        with own_peak() as peak:
+            db.export("rows", out, tokens=tokens, per=per, columns=columns)
+        print(peak.bytes)
+    """
+    done = run_python(code, args=[str(database), str(path), str(tmp_path / "e.arrow"), per])
+    assert int(done.stdout) < 300e6, done.stdout
+    read = arrow_table(tmp_path / "e.arrow").column("token_id" if per == "token" else "tokens").combine_chunks()
+    assert np.array_equal((read if per == "token" else read.flatten()).to_numpy(), ids)
 
 
 def test_the_command_says_what_it_wrote(database: Path, tokens: Path, tmp_path: Path) -> None:

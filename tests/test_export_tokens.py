@@ -104,7 +104,7 @@ def test_a_corpus_without_tokens_is_a_file_without_records(
     assert second_reader(path)["e_t"] == []
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(st.integers(0, 400), max_size=12), max_size=8),
     st.integers(1, 6),
@@ -276,3 +276,20 @@ def test_views_are_asked_and_change_nothing(golden_db: Any, tmp_path: Path) -> N
     assert rows.equals(view) or rows.to_pydict().keys() == view.to_pydict().keys()
     for one, other in zip(rows.column("e_t").chunks, view.column("e_t").chunks, strict=True):
         assert_same_bits(other.flatten().to_numpy(), f32_bits(one.flatten().to_numpy()))
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+@pytest.mark.parametrize("values", ["float32", "float16", "bfloat16", "row"])
+def test_a_long_record_is_the_same_text_piece_by_piece(
+    golden_db: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, values: Any
+) -> None:
+    from engramsql.export.files import text_files
+
+    tokens = [np.random.default_rng(6).integers(0, 512, length).tolist() for length in (90, 1, 200, 2)]
+    options = {"tokens": tokens, "per": "sequence", "values": values, "round": values == "float16"}
+    monkeypatch.setattr(text_files, "_SLICE_VALUES", 1 << 40)
+    golden_db.export(TABLE, tmp_path / f"whole.{format}", **options)
+    for most in (30_000, 2000):
+        monkeypatch.setattr(text_files, "_SLICE_VALUES", most)
+        golden_db.export(TABLE, tmp_path / f"pieces.{format}", **options, replace=True)
+        assert (tmp_path / f"pieces.{format}").read_bytes() == (tmp_path / f"whole.{format}").read_bytes()

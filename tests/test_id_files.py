@@ -18,7 +18,7 @@ from program import run
 from safetensors.numpy import save_file
 
 import engramsql
-from engramsql import id_files
+from engramsql.data_files import texts
 from engramsql.id_files import ids_of_file
 
 IDS = [5, 1400, 0, 5, 77, 1407]
@@ -74,13 +74,13 @@ def test_nulls_stay_nulls(tmp_path: Path) -> None:
         assert read(tmp_path / name) == [4, None, 6], name
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 10**12), max_size=40), st.integers(16, 40), st.sampled_from(" \n\t"))
 def test_text_is_read_in_blocks(tmp_path: Path, ids: list[int], block: int, space: str) -> None:
     path = tmp_path / "a.txt"
     path.write_text(space.join(map(str, ids)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(id_files, "_BLOCK_BYTES", block)
+        patch.setattr(texts, "_BLOCK_BYTES", block)
         assert read(path) == ids
 
 

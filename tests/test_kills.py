@@ -6,7 +6,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from program import killed
 
 import engramsql
 from engramsql.bench import own_table
@@ -53,18 +53,6 @@ def finished(words: list[str]) -> float:
     done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return time.perf_counter() - started
-
-
-def killed(words: list[str], seconds: float) -> bool:
-    """Runs a command and kills it after a while; whether it was still running then."""
-    with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            # The random moment is what is tested: nothing is waited for.
-            process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait() == -signal.SIGKILL
-    return False
 
 
 def content(directory: Path) -> dict[str, bytes]:

@@ -339,6 +339,26 @@ def frame_rows(frame: pl.DataFrame) -> Rows:
     return [tuple(value(cell, name) for name, cell in zip(NAMES, row, strict=True)) for row in frame.rows()]
 
 
+@pytest.mark.parametrize("mode", ["json", "jsonl"])
+def test_decimals_that_are_all_fraction_are_json(mode: str):
+    half = "0.5::DECIMAL(1,1)"
+    sql = f"SELECT -0.25::DECIMAL(2,2) AS a, [0.00::DECIMAL(2,2), NULL] AS b, MAP {{{half}: {half}}} AS c"
+    data = json.loads(written(mode, sql), parse_float=str)
+    assert (data[0] if mode == "json" else data) == {"a": "-0.25", "b": ["0.00", None], "c": {"0.5": "0.5"}}
+
+
+@pytest.mark.parametrize("mode", ["arrow", "parquet"])
+@pytest.mark.parametrize(
+    ("value", "type_"), [("TIME '24:00:00'", "TIME"), ("[TIME '24:00:00']", "TIME[]"), ("1::VARIANT", "VARIANT")]
+)
+def test_what_arrow_has_no_value_for_is_refused(mode: str, value: str, type_: str):
+    words = [*PROGRAM, "--format", mode, "-c", f"SELECT {value} AS x"]
+    done = subprocess.run(words, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert f"column 'x' ({type_})".encode() in done.stderr
+    assert b'CAST("x" AS VARCHAR)' in done.stderr
+
+
 def test_arrow_reads_back_as_the_same_values():
     data = written("arrow", FITTING)
     assert_rows(table_rows(pa.ipc.open_stream(data).read_all()), FITTING_VALUES)

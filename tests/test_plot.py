@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from golden_data import GOLDEN
 from helpers import one, q, refuses, run_python
-from hypothesis import given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from program import on_terminal, run
 
-from engramsql import plot
 from engramsql.export.style import Style
 from engramsql.export.visible import width_of
+from engramsql.plot.drawing import command
 from engramsql.plot.extents import CELLS
 from engramsql.plot.figure import Bars, Figure, Line, Mark, Range, Ranges, Strips
 from engramsql.plot.latency import latency_figure
@@ -41,7 +41,7 @@ MARKS = (Mark("none", "·", ".", "#ffffff"), Mark("some", "▒", "=", "#888888")
 
 def drawn(db: Any, *words: str, style: Style | None = None) -> str:
     sink = io.BytesIO()
-    plot.command(db, words, sink, style)
+    command(db, words, sink, style)
     return sink.getvalue().decode()
 
 
@@ -104,6 +104,8 @@ numbers = st.floats(0, 1e15)
 texts = st.text(max_size=30)
 
 
+# Figures of many lines take their time to be made up.
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.one_of(
         st.lists(numbers, min_size=1, max_size=64).map(
@@ -197,12 +199,15 @@ def test_a_sample_says_so(db: Any):
 
 
 @given(st.integers(1, 10**9), st.integers(1, 10**7))
+@example(132, 130)
 def test_samples_are_as_large_as_asked_for(rows: int, most: int):
     sample = sample_of(rows, most)
     assert sum(count for _, count in sample.runs) == min(rows, most)
     ends = [0, *(first + count for first, count in sample.runs)]
     assert all(first >= end for (first, _), end in zip(sample.runs, ends, strict=False))
     assert ends[-1] <= rows
+    # They reach from the beginning to the end.
+    assert len(sample.runs) == 1 or ends[-1] == rows
     assert ("sample" in sample.words) == (rows > most)
 
 
@@ -342,6 +347,30 @@ def test_words_that_are_no_picture_are_refused_and_end_nothing(db: Any, tmp_path
         message = refuses(lambda words=words: drawn(db, *words), *fragments)  # type: ignore[misc]
         assert "\n" not in message.strip()
     assert one(db, "SELECT 42") == 42
+
+
+def test_a_plan_of_the_rows_that_files_name(db: Any, tmp_path: Path):
+    db.register("ple", FP8)
+    typed = drawn(db, "plan", "ple", "17", "4", "256")
+    (tmp_path / "ids.txt").write_text("17 4\n256\n")
+    assert drawn(db, "plan", "ple", "--ids", str(tmp_path / "ids.txt")) == typed
+    (tmp_path / "ids.csv").write_text("a,id\nx,17\nx,4\nx,\ny,256\n")
+    assert drawn(db, "plan", "ple", "--ids", str(tmp_path / "ids.csv"), "--column", "id") == typed
+    (tmp_path / "tokens.txt").write_text("17 4\n")
+    rows = one(db, "SELECT rowids_for_seq('ple', [17, 4])")
+    assert drawn(db, "plan", "ple", "--tokens", str(tmp_path / "tokens.txt")) == drawn(
+        db, "plan", "ple", *map(str, rows)
+    )
+    (tmp_path / "far.txt").write_text("1408\n")
+    for words, fragments in (
+        (["--ids", "far.txt"], ("far.txt", "1408", "outside")),
+        (["--ids", "missing.txt"], ("missing.txt",)),
+        (["7", "--column", "id"], ("--column",)),
+    ):
+        given = [str(tmp_path / word) if word.endswith(".txt") else word for word in words]
+        refuses(lambda given=given: drawn(db, "plan", "ple", *given), *fragments)  # type: ignore[misc]
+    both = ["plan", "ple", "7", "--ids", str(tmp_path / "ids.txt")]
+    refuses(lambda: drawn(db, *both), "not both")
 
 
 def test_ids_with_commas_and_brackets(db: Any):

@@ -7,6 +7,8 @@ import io
 import json
 import os
 import re
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from golden_data import GOLDEN
-from program import run
+from program import PROGRAM, run
 
 import engramsql
+from engramsql import data_files
 from engramsql.errors import ArgumentError
+from engramsql.export.files.formats import ENDINGS as FILE_ENDINGS
+from engramsql.id_files import ids_of_file
+from engramsql.shell import endings
 from engramsql.shell.commands import registry
 from engramsql.shell.session import FailedError, Session
 
@@ -183,6 +189,13 @@ def test_help_is_as_wide_as_the_terminal_and_says_everything(
         (".help engram_fetsch", "did you mean engram_fetch?"),
         (".help tabels", "did you mean .tables?"),
         (".help .tabels", "no command .tabels; did you mean .tables?"),
+        (".help ''", "write .help, or .help with the name"),
+        (".plan SELECT 1; SELECT 2", ".plan takes one statement"),
+        (".plan EXPLAIN ANALYZE SELECT 1", "EXPLAIN ANALYZE runs the statement; .plan reads nothing"),
+        (".plan EXPLAIN (FORMAT json, ANALYZE) SELECT 1", "runs the statement"),
+        (".plan ANALYZE SELECT 1", "runs the statement"),
+        (".plan ple 1); CREATE TABLE made AS (SELECT 1", "row ids are one list"),
+        (".param x 1; CREATE TABLE made AS SELECT 1", "1; CREATE TABLE made AS SELECT 1 is not one value"),
     ],
 )
 def test_what_is_wrong_is_one_line(session: Session, line: str, message: str):
@@ -291,7 +304,10 @@ ENDINGS = {
     "x.ndjson": b'{"x":1,"y":"a"}\n',
     "x.md": b"| ",
     "x.html": b"<",
-    "x.arrow": b"\xff\xff\xff\xff",
+    "x.arrow": b"ARROW1",
+    "x.ipc": b"ARROW1",
+    "x.feather": b"ARROW1",
+    "x.arrows": b"\xff\xff\xff\xff",
     "x.parquet": b"PAR1",
     "x.txt": "\u250c".encode(),
 }
@@ -303,6 +319,21 @@ def test_the_ending_of_a_file_names_the_mode(session: Session, tmp_path: Path, w
     session.run(piece(".mode box"))
     session.execute(f"{word} {tmp_path / name}\nSELECT 1 AS x, 'a' AS y;\n.output stdout")
     assert (tmp_path / name).read_bytes().startswith(ENDINGS[name])
+
+
+@pytest.mark.parametrize("ending", sorted(set(endings.ENDINGS) & set(FILE_ENDINGS)))
+def test_an_ending_is_the_same_file_here_as_of_an_export(session: Session, tmp_path: Path, ending: str):
+    here, exported = tmp_path / f"here{ending}", tmp_path / f"exported{ending}"
+    session.execute(f".mode box\n.once {here}\nSELECT rowid FROM ple;")
+    session.database.export(session.database.sql("SELECT rowid FROM ple"), exported)
+    kind = data_files.KINDS[ending]
+    if kind in ("arrow", "parquet"):
+        # The first bytes tell a file, a stream and Parquet apart.
+        assert here.read_bytes()[:4] == exported.read_bytes()[:4]
+    else:
+        assert here.read_bytes() == exported.read_bytes()
+    (ids,) = ids_of_file(here, "rowid")
+    assert len(ids.ids) == 1408
 
 
 def test_a_mode_that_was_set_has_precedence_and_is_told(
@@ -386,6 +417,65 @@ def test_plan_reads_nothing(session: Session, sink: io.BytesIO):
     session.run(piece(".plan SELECT 1"))
     assert "no table" in shown(sink)
     assert session.database.sql("FROM engram_stats()").fetchall() == []
+
+
+PATHS = {"nul": "a\0b", "empty": "''", "long": "x" * 5000, "loop": "loop/x"}
+
+
+@pytest.mark.parametrize("command", [".attach", ".once", ".open", ".output", ".read"])
+@pytest.mark.parametrize("kind", PATHS)
+def test_what_no_file_can_be_called_is_one_line(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, kind: str
+):
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    with pytest.raises(FailedError) as failed:
+        session.run(piece(f"{command} {PATHS[kind]}"))
+    assert "\n" not in str(failed.value)
+    assert len(str(failed.value)) < 200
+    assert session.rows("SELECT 42") == [(42,)]
+
+
+@pytest.mark.parametrize("command", [".attach", ".open", ".read"])
+def test_the_home_of_nobody_is_a_path_like_any_other(session: Session, command: str):
+    with pytest.raises(FailedError, match="~nobody-of-that-name/x"):
+        session.run(piece(f"{command} ~nobody-of-that-name/x"))
+
+
+def test_a_pipe_is_no_database_to_attach(session: Session, tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FailedError, match="is no file"):
+        session.run(piece(f".attach {tmp_path / 'pipe'}"))
+
+
+def test_a_script_may_come_out_of_a_pipe_and_begin_with_a_mark(session: Session, sink: io.BytesIO, tmp_path: Path):
+    text = "\ufeff.mode jsonl\nSELECT 1 AS x;\n"
+    (tmp_path / "script.sql").write_text(text, encoding="utf-8")
+    session.run(piece(f".read {tmp_path / 'script.sql'}"))
+    assert shown(sink) == '{"x":1}\n'
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cp", str(tmp_path / "script.sql"), str(tmp_path / "pipe")]):
+        session.run(piece(f".read {tmp_path / 'pipe'}"))
+    assert shown(sink) == '{"x":1}\n'
+
+
+@pytest.mark.parametrize("command", [".once", ".output"])
+def test_a_pipe_and_a_device_take_results_as_they_are(session: Session, tmp_path: Path, command: str):
+    os.mkfifo(tmp_path / "pipe")
+    session.run(piece(f"{command} {tmp_path / 'pipe'}"))
+    with subprocess.Popen(["cp", str(tmp_path / "pipe"), str(tmp_path / "read.csv")]):
+        session.run(piece("SELECT range AS x FROM range(100000)"))
+        session.run(piece(".output stdout"))
+    assert len((tmp_path / "read.csv").read_text().splitlines()) == 100_001
+    session.run(piece(f"{command} /dev/full"))
+    with pytest.raises(FailedError, match="cannot write '/dev/full': No space left on device"):
+        session.run(piece("SELECT 1"))
+
+
+def test_bytes_that_are_no_text_are_run_by_nobody(session: Session):
+    for line in ("SELECT 'a\udcff'", ".tables a\udcff"):
+        with pytest.raises(FailedError, match="byte 0xff in what was typed is not UTF-8; nothing was run"):
+            session.run(piece(line))
 
 
 def test_open_keeps_the_old_database_if_the_new_one_is_none(session: Session, sink: io.BytesIO, tmp_path: Path):
@@ -505,6 +595,24 @@ def test_a_script_of_commands_stops_at_the_first_error(tmp_path: Path):
         assert done.returncode == 1
         assert json.loads(done.stdout) == [{"a": 1}]
         assert done.stderr == "engramsql: statement 3 of 4: no command .tabels; did you mean .tables?\n"
+
+
+@pytest.mark.parametrize("how", ["-c", "-f"])
+def test_an_export_of_a_script_that_is_interrupted_leaves_nothing(tmp_path: Path, how: str):
+    directory = tmp_path / "out"
+    directory.mkdir()
+    line = f".export --sql 'SELECT * FROM range(100000000000)' --output {directory / 'rows.csv'}"
+    (tmp_path / "script.sql").write_text(line)
+    words = [how, line if how == "-c" else str(tmp_path / "script.sql")]
+    with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            while not any(directory.iterdir()):
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+    assert list(directory.iterdir()) == []
 
 
 def test_a_script_can_be_left(tmp_path: Path):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import Any
 
 import duckdb
 import pytest
 
-from engramsql.shell.errors import describe, nearest_names, place_of
+from engramsql._nearest import nearest_names
+from engramsql.messages import say
+from engramsql.shell.errors import describe, place_of
 from engramsql.shell.statements import Kind, Piece
 
 
@@ -32,6 +36,7 @@ def pointed(lines: list[str]) -> str:
     [
         ("SELECT embeding FROM fp8", 'Did you mean "embedding"?', "embeding FROM fp8"),
         ("SELECT head FROM pf8", 'Did you mean "fp8"?', "pf8"),
+        ("SELECT engram_vectr('fp8', 3)", 'Nearest: "engram_vector", "engram_e_t"', "engram_vectr('fp8', 3)"),
         ("SELECT rowids_for_sq([1])", 'Nearest: "rowids_for_seq", "rowids_for_seq_with_history"', "rowids_for_sq([1])"),
         ("SELECT engram_rov('fp8', 1)", '"engram_row"', "engram_rov('fp8', 1)"),
         ("SELEC 1", "", "SELEC 1"),
@@ -85,3 +90,11 @@ def test_parameters_are_there_when_the_place_is_looked_for(golden_db: Any):
 def test_nearest_names_ignore_case():
     assert nearest_names("PL", ["ple", "pla", "other"]) == ["ple", "pla"]
     assert nearest_names("xyz", ["ple"]) == []
+
+
+def test_a_message_that_cannot_be_written_ends_nothing(monkeypatch: pytest.MonkeyPatch):
+    full = open("/dev/full", "w", buffering=1)  # noqa: SIM115 (closed below, where it fails once more)
+    monkeypatch.setattr(sys, "stderr", full)
+    say("nobody reads this")
+    with contextlib.suppress(OSError):
+        full.close()

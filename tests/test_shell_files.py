@@ -34,7 +34,7 @@ def test_what_the_command_writes_can_be_read_and_says_what_holds(tmp_path: Path)
     again = Settings()
     assert config.load(path, again) == []
     assert [again.text(name) for name in SETTINGS] == [settings.text(name) for name in SETTINGS]
-    with pytest.raises(ArgumentError, match="is there already"):
+    with pytest.raises(ArgumentError, match="exists already"):
         config.write(path, Settings())
     assert path.read_text() == text
 
@@ -153,3 +153,19 @@ def test_a_history_that_cannot_be_written_says_so(tmp_path: Path):
         with pytest.raises(OSError, match="Permission denied"):
             HistoryFile(tmp_path / "history", 10).append("SELECT 1;")
         tmp_path.chmod(0o700)
+
+
+def test_a_history_that_is_a_pipe_is_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "history")
+    history = HistoryFile(tmp_path / "history", 10)
+    with pytest.raises(OSError, match="it is a pipe"):
+        history.load()
+    with pytest.raises(OSError, match="it is a pipe"):
+        history.append("SELECT 1")
+
+
+def test_a_history_may_be_nowhere(tmp_path: Path):
+    (tmp_path / "history").symlink_to("/dev/null")
+    history = HistoryFile(tmp_path / "history", 10)
+    history.append("SELECT 1")
+    assert history.load() == []

@@ -120,7 +120,7 @@ PIECES = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(PIECES)
 def test_no_character_is_lost(text: str):
     get_line = Highlighter().lex_document(Document(text))
@@ -129,7 +129,7 @@ def test_no_character_is_lost(text: str):
     assert get_line(len(lines)) == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.02), PIECES), min_size=1, max_size=5))
 def test_an_edited_line_looks_as_if_it_were_new(edits: list[tuple[float, float, str]]):
     text = "SELECT a, 'b' FROM t /* c */ WHERE x IN (1, 2, 3) AND f($1) " * 20

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engramsql.script import split
 from engramsql.shell.statements import Kind, finished, is_forgotten, meant, parse
+from engramsql.sql_text import split
 
 BACKSLASH_G = "\\G"
 
@@ -146,3 +146,26 @@ def test_any_text_has_pieces(text: str):
 @given(st.lists(st.sampled_from([word for word in WORDS if word[0] not in ".\\"]), max_size=12).map("".join))
 def test_without_commands_the_pieces_are_those_of_a_script(text: str):
     assert [piece.text for piece in parse(text).all] == split(text)
+
+
+SPACES = ["\u00a0", "\u2003", "\u200b", "\u202f", "\u3000", "\ufeff"]
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_spaces_that_come_with_pasted_text_are_no_statement(space: str):
+    assert finished(f"SELECT 1;{space}")
+    assert finished(space)
+    pieces = parse(f"{space}SELECT 1;{space}\n{space} SELECT 2;").pieces
+    assert [piece.text for piece in pieces] == ["SELECT 1", "SELECT 2"]
+    assert parse(f"{space}\nSELECT 1;").pieces[0].line == 1
+
+
+def test_such_a_space_in_a_text_or_at_the_end_of_a_name_stays():
+    assert [piece.text for piece in parse("SELECT '\u00a0' AS \u00a0;").pieces] == ["SELECT '\u00a0' AS \u00a0"]
+
+
+@pytest.mark.parametrize("text", ["SELECT 'a\udcff';", "\udcff;", "SELECT 1; -- \udcff", ".help \udcff"])
+def test_bytes_that_are_no_text_do_not_hide_the_end(text: str):
+    assert finished(text)
+    assert not finished(f"SELECT '{text}")
+    is_forgotten(f"SELECT 1\n{text}", {".help"})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from golden_data import GOLDEN
-from terminal import CTRL_C, CTRL_D, CTRL_R, ENTER, PROMPT, UP, Terminal, shell
+from terminal import CTRL_C, CTRL_D, CTRL_E, CTRL_R, CTRL_X, ENTER, PROMPT, UP, Terminal, shell
 
 CHECKPOINT = GOLDEN / "ckpt_qwen4_exp_fp8"
 
@@ -147,6 +147,9 @@ def test_a_name_cannot_act_on_the_terminal(home: Path, tmp_path: Path):
         assert "evil\\x1b[31m" in terminal.plain()
         terminal.run("SELECT chr(27) || '[31m' AS value;", "\\x1b[31m")
         terminal.run("SELECT error(chr(27) || '[31m');", "\\x1b[31m")
+        terminal.paste(f".export --sql 'SELECT 1 AS x' --output '{tmp_path}/evil\x1b[31m.csv'")
+        terminal.type(ENTER)
+        terminal.wait("evil\\x1b[31m.csv: 1 record")
         assert b"\x1b[31m" not in terminal.written
 
 
@@ -504,6 +507,86 @@ def test_an_editor_makes_the_next_line(home: Path, tmp_path: Path):
         terminal.type(ENTER)
         terminal.wait("│ before │", since=start)
         terminal.wait("│   4711 │", since=start)
+
+
+# What an editor leaves that cannot be taken over, and what the shell says of it.
+LEFT = {
+    "exit 3": "ended with exit code 3; nothing was taken over",
+    "printf '\\377' > \"$1\"": "is not UTF-8",
+    'rm "$1"': "left no file",
+}
+
+
+@pytest.mark.parametrize("script", LEFT)
+def test_an_editor_that_fails_changes_nothing(home: Path, tmp_path: Path, script: str):
+    editor = program(tmp_path / "editor", script)
+    with shell(home, VISUAL=str(editor)) as terminal:
+        terminal.run(".edit", LEFT[script])
+        terminal.type("SELECT 40 + 2 AS kept;")
+        terminal.wait_typed("AS kept;")
+        start = terminal.mark()
+        terminal.type(CTRL_X + CTRL_E)
+        terminal.wait(LEFT[script], since=start)
+        terminal.wait_typed("AS kept;")
+        terminal.type(ENTER)
+        terminal.wait("│    42 │")
+        assert "Unhandled" not in terminal.plain()
+
+
+def test_ctrl_x_ctrl_e_edits_the_line(home: Path, tmp_path: Path):
+    editor = program(tmp_path / "editor", "printf '\\357\\273\\277SELECT 6 * 7\\r\\nAS made;\\n' > \"$1\"")
+    with shell(home, EDITOR=str(editor)) as terminal:
+        terminal.type("SELECT 1")
+        terminal.wait_typed("SELECT 1")
+        terminal.type(CTRL_X + CTRL_E)
+        terminal.wait_typed("AS made;")
+        terminal.type(ENTER)
+        terminal.wait("│    42 │")
+
+
+def test_what_an_editor_leaves_cannot_act_on_a_dumb_terminal(home: Path, tmp_path: Path):
+    editor = program(tmp_path / "editor", "printf 'SELECT 1 /* \\033[31m */ AS x;' > \"$1\"")
+    with shell(home, TERM="dumb", EDITOR=str(editor)) as terminal:
+        terminal.run(".edit", "SELECT 1 /* \\x1b[31m */ AS x;", "│     1 │")
+        assert b"\x1b" not in terminal.written
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_bytes_that_are_not_utf8_are_told_and_the_session_goes_on(home: Path, term: str):
+    with shell(home, TERM=term) as terminal:
+        terminal.type_bytes(b"SELECT 'a\xff' AS x;\r")
+        terminal.wait("byte 0xff in what was typed is not UTF-8; nothing was run")
+        terminal.run("SELECT 40 + 2 AS x;", "│    42 │")
+
+
+def test_a_locale_of_ascii_takes_utf8_all_the_same(home: Path):
+    with shell(home, LC_ALL="POSIX", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0") as terminal:
+        terminal.type_bytes("SELECT length('h\u00e4') AS letters;\r".encode())
+        terminal.wait("|       2 |")
+
+
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ("", ".read {pipe}"),
+        ("", ".plot latency {pipe}"),
+        (".once {pipe}", "SELECT 1;"),
+        (".output {pipe}", "SELECT 1;"),
+    ],
+)
+def test_ctrl_c_ends_the_wait_for_the_other_end_of_a_pipe(home: Path, tmp_path: Path, before: str, line: str):
+    os.mkfifo(tmp_path / "p")
+    with shell(home, cwd=tmp_path) as terminal:
+        if before:
+            terminal.run(before.format(pipe="p"))
+        start = terminal.mark()
+        terminal.type(line.format(pipe="p") + ENTER)
+        terminal.wait("Ctrl-C ends it", since=start)
+        terminal.type(CTRL_C)
+        terminal.wait("interrupted", since=start)
+        terminal.wait_prompt(since=start)
+        terminal.run(".output stdout")
+        terminal.run("SELECT 40 + 2 AS x;", "│    42 │")
 
 
 # Helpers

@@ -243,9 +243,9 @@ def test_a_token_of_a_file_is_told_with_file_and_line(database: Any, tmp_path: P
 def test_a_line_longer_than_a_block_counts_its_positions(
     database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engramsql import corpus_files
+    from engramsql.data_files import texts
 
-    monkeypatch.setattr(corpus_files, "_BLOCK_BYTES", 8)
+    monkeypatch.setattr(texts, "_BLOCK_BYTES", 8)
     (tmp_path / "a.txt").write_text("7\n" + "1 " * 50 + "-1 600")
     refuses(lambda: database.build_view("bad", "ple", tmp_path / "a.txt"), "line 2: '-1'")
     (tmp_path / "a.txt").write_text("7\n" + "1 " * 50 + "600")

@@ -6,10 +6,12 @@ import argparse
 import math
 import os
 
-__all__ = ["ASKED", "MEASUREMENTS", "MOST_ROWS", "PEERS", "build"]
+from engramsql._arguments import count, number
+
+__all__ = ["ASKED", "MEASUREMENTS", "PEERS", "build"]
 
 # Sixty times the largest batch measured by default; its ids and rows of 160 bytes take 10 GB.
-MOST_ROWS = 1 << 26
+_MOST_ROWS = 1 << 26
 
 # In the order they run: cold first, while nothing else has mapped or warmed the files.
 MEASUREMENTS = {
@@ -60,14 +62,14 @@ def build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads",
         metavar="N",
-        type=_count,
+        type=count,
         default=min(2, os.cpu_count() or 1),
         help="most threads of fetch and vectors (hot), of the copy loops beside them, and of SQL (%(default)s)",
     )
     parser.add_argument(
         "--repeats",
         metavar="N",
-        type=_count,
+        type=count,
         default=7,
         help="rounds of A B B A per figure, two calls of each in a round; hot rounds of small batches are many times "
         "as many, cold rounds of large ones fewer (%(default)s)",
@@ -76,7 +78,7 @@ def build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget-us", metavar="US", type=_positive, help="time that the rows of one token may take")
     parser.add_argument("--layer-us", metavar="US", type=_positive, help="time that one layer of the model takes")
     parser.add_argument(
-        "--layer", metavar="L", type=_layer, help="layer that needs the rows (0-based), with --layer-us"
+        "--layer", metavar="L", type=number, help="layer that needs the rows (0-based), with --layer-us"
     )
     parser.add_argument(
         "--dir",
@@ -117,21 +119,8 @@ def _split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str]
     return chosen, table
 
 
-def _count(text: str) -> int:
-    if text.isascii() and text.isdigit() and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is no positive number")
-
-
 def _counts(text: str) -> list[int]:
-    counts = sorted({_count(part) for part in text.split(",")})
-    if counts[-1] > MOST_ROWS:
-        raise argparse.ArgumentTypeError(f"{counts[-1]} rows are more than {MOST_ROWS}, which no batch needs")
-    return counts
-
-
-def _layer(text: str) -> int:
-    return 0 if text == "0" else _count(text)
+    return sorted({number(part, 1, _MOST_ROWS) for part in text.split(",")})
 
 
 def _positive(text: str) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engramsql.bench.progress import progress
 from engramsql.errors import EngramError
+from engramsql.publishing import new_directory, synced
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,13 +92,10 @@ def _database(directory: Path, shapes: dict[str, Shape]) -> Path:
 def _write(store: Path, shape: Shape) -> None:
     import numpy as np
 
-    _remove_abandoned(store)
-    partial = store.with_name(f".{store.name}.{os.getpid()}")
-    partial.mkdir(parents=True)
-    try:
+    with new_directory(store) as growing:
         for shard in range(shape.shards):
             rng = np.random.default_rng(shard)
-            with open(partial / f"shard_{shard:03d}.bin", "wb") as file:
+            with synced(growing / f"shard_{shard:03d}.bin") as file:
                 for start in range(0, shape.shard_rows, _BLOCK_ROWS):
                     progress(f"writing {store}: shard {shard + 1} of {shape.shards}")
                     rows = _rows(rng, min(_BLOCK_ROWS, shape.shard_rows - start), shape.row_bytes)
@@ -106,31 +103,14 @@ def _write(store: Path, shape: Shape) -> None:
                         _plant(rows, shard * shape.shard_rows + start, shape.planted_every, shape.changed)
                     # Not tofile, which makes a TypeError of Ctrl-C.
                     file.write(rows.data)
-                file.flush()
-                os.fsync(file.fileno())
         layout = {
             "shards": shape.shards,
             "rows_per_shard": shape.shard_rows,
             "width": shape.row_bytes,
             "elem_bytes": 1,
         }
-        (partial / "manifest.json").write_text(json.dumps({"layout": layout}))
-        (partial / "spec.toml").write_text(_spec(shape))
-        partial.rename(store)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-
-
-def _remove_abandoned(store: Path) -> None:
-    """Removes what was half written by processes that were killed: more than a gigabyte each."""
-    for partial in store.parent.glob(f".{store.name}.*"):
-        try:
-            os.kill(int(partial.suffix[1:]), 0)
-        except (ValueError, PermissionError):
-            continue
-        except ProcessLookupError:
-            shutil.rmtree(partial, ignore_errors=True)
+        (growing / "manifest.json").write_text(json.dumps({"layout": layout}))
+        (growing / "spec.toml").write_text(_spec(shape))
 
 
 def _rows(rng: np.random.Generator, rows: int, row_bytes: int) -> NDArray[np.uint8]:

@@ -6,8 +6,6 @@ import datetime as dt
 import importlib
 import json
 import os
-import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,9 @@ from engramsql.bench.progress import clear
 from engramsql.bench.target import Target, open_target
 from engramsql.engine import kernel, set_threads
 from engramsql.errors import ArgumentError
+from engramsql.exit_codes import GOOD, VOID
+from engramsql.messages import say
+from engramsql.publishing import is_stream, new_file
 
 if TYPE_CHECKING:
     import argparse
@@ -28,14 +29,13 @@ __all__ = ["SCHEMA", "run"]
 
 SCHEMA = 1
 """Version of the JSON document; see docs/performance.md."""
-VOID_EXIT = 3
 
 
 def run(options: argparse.Namespace) -> int:
     """Measures, prints, writes JSON if asked to.
 
     Returns:
-        0, or 3 if a read did not prove itself: nothing is printed on stdout or written then.
+        GOOD, or VOID if a read did not prove itself: nothing is printed on stdout or written then.
     """
     require_peers(options.against)
     if options.json is not None:
@@ -51,15 +51,15 @@ def run(options: argparse.Namespace) -> int:
             document = _document(options, target, sections, before, started)
     except Void as void:
         clear()
-        print(f"VOID: {void}; nothing is published", file=sys.stderr)
-        return VOID_EXIT
+        say(f"VOID: {void}; nothing is published")
+        return VOID
     finally:
         set_threads(None)
         clear()
     print("\n".join(report.lines(document, sections)))
     if options.json is not None:
         _write(Path(options.json), document)
-    return 0
+    return GOOD
 
 
 def _measure(name: str, target: Target, options: argparse.Namespace) -> Section:
@@ -134,7 +134,7 @@ def _check_writable(name: str) -> None:
     given, path = Path(name), Path(os.path.realpath(name))
     if given.is_dir():
         raise ArgumentError(f"cannot write '{name}': it is a directory; name a file")
-    if _is_stream(given):
+    if is_stream(given):
         writable = os.access(given, os.W_OK)
     elif path.parent.is_dir():
         writable = os.access(path.parent, os.W_OK)
@@ -144,26 +144,11 @@ def _check_writable(name: str) -> None:
         raise ArgumentError(f"cannot write '{name}': permission denied; name a file in another directory")
 
 
-def _is_stream(path: Path) -> bool:
-    """Whether ``path`` is a device, a pipe or an open descriptor: a file must never take its place."""
-    return path.absolute().parent in (Path("/dev"), Path("/dev/fd")) or (path.exists() and not path.is_file())
-
-
 def _write(path: Path, document: dict[str, Any]) -> None:
     """Whole or not at all; a link stays and what it names is written."""
-    if _is_stream(path):
-        with path.open("w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.write("\n")
+    text = json.dumps(document, indent=1).encode() + b"\n"
+    if is_stream(path):
+        path.write_bytes(text)
         return
-    path = Path(os.path.realpath(path))
-    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.write("\n")
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise
+    with new_file(path, replace=True, parents=False) as file:
+        file.write(text)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Writer = Callable[[duckdb.DuckDBPyRelation, IO[bytes], Style | None], None]
 
-__all__ = ["BINARY", "FORMATS", "write"]
+__all__ = ["ARROW_FILE", "BINARY", "FORMATS", "write"]
 
 # Name to module and function: a format's libraries are imported when it is used.
 FORMATS = {
@@ -31,6 +31,9 @@ FORMATS = {
     "arrow": ("engramsql.export.arrow", "write_arrow"),
     "parquet": ("engramsql.export.arrow", "write_parquet"),
 }
+# What `arrow` is in a file whose name says so; a stream everywhere else, which nobody need seek in.
+ARROW_FILE = "arrow file"
+_WRITERS = {**FORMATS, ARROW_FILE: ("engramsql.export.arrow", "write_arrow_file")}
 # Formats that no terminal can show.
 BINARY = frozenset(["arrow", "parquet"])
 # Those that show values in a way of their own on a terminal; the others write the same lines everywhere.
@@ -38,11 +41,11 @@ _FOR_PEOPLE = frozenset(["box", "vertical"])
 
 
 def write(relation: duckdb.DuckDBPyRelation, format: str, sink: IO[bytes], style: Style | None = None) -> None:
-    """Writes the rows of ``relation`` to ``sink`` in one of FORMATS.
+    """Writes the rows of ``relation`` to ``sink`` in one of FORMATS, or as ARROW_FILE.
 
     Args:
         relation: The result.
-        format: One of FORMATS.
+        format: One of FORMATS, or ARROW_FILE.
         sink: Where the bytes go; text is UTF-8.
         style: What the terminal behind ``sink`` can show; None if there is none. With a style ``box`` and ``vertical``
             shorten values and results, and control characters in values are written as escapes in every text format.
@@ -53,16 +56,17 @@ def write(relation: duckdb.DuckDBPyRelation, format: str, sink: IO[bytes], style
     """
     import importlib
 
-    if format not in FORMATS:
+    if format not in _WRITERS:
         raise ArgumentError(f"unknown format '{format}'; one of {', '.join(FORMATS)}")
-    if style is not None and format in BINARY:
+    if style is not None and format in (*BINARY, ARROW_FILE):
         raise ArgumentError(f"{format} is not for terminals; write it to a file or a pipe, or choose another format")
-    module, function = FORMATS[format]
+    module, function = _WRITERS[format]
     writer: Writer = getattr(importlib.import_module(module), function)
     if style is not None and format not in _FOR_PEOPLE:
-        from engramsql.export.visible import VisibleSink
+        from engramsql.export.visible import VisibleSink, json_escape
 
-        sink = VisibleSink(sink).as_file()
+        # What is copied from the terminal is to be the same JSON.
+        sink = VisibleSink(sink, json_escape if format in ("json", "jsonl") else None).as_file()
     try:
         writer(relation, sink, style)
     except (EngramError, UnicodeError, OSError):

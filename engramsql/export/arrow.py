@@ -1,7 +1,7 @@
 """Arrow IPC and Parquet. A query that fails midway leaves no end marker and no footer: nothing that looks whole.
 
 Every value arrives as it was, or the result is refused: HUGEINT and UHUGEINT are DECIMAL(38,0); BIGNUM, BIT and TIMETZ,
-which Arrow has no types for, are text.
+which Arrow has no types for, are text. A VARIANT is refused: its text would not tell 1 from '1'.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ from engramsql.export.types import cast_type, contains, exact_leaf
 from engramsql.quoting import identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from engramsql.export.style import Style
 
-__all__ = ["exact", "write_arrow", "write_parquet"]
+__all__ = ["REFUSED", "checked", "exact", "write_arrow", "write_arrow_file", "write_parquet"]
+
+#: Types whose values have no place in a format.
+REFUSED = {"arrow": ("type", "variant"), "parquet": ("type", "variant", "interval", "union")}
 
 _BATCH_ROWS = 8192
 # A row group of Parquet: as many rows as DuckDB's own, or fewer wide ones.
 _GROUP_ROWS = 122_880
 _GROUP_BYTES = 32 << 20
+_TIMES = ("time", "time_ns")
 _TOO_WIDE = re.compile(r"ould not cast value (\S+) to DECIMAL\(38,0\)")
 
 
@@ -38,12 +42,29 @@ def write_arrow(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style
     Raises:
         ArgumentError: If a value has no place in Arrow, with its column and type.
     """
-    _refuse(relation, ("type",), "arrow")
+    _write_ipc(relation, sink, pa.ipc.new_stream)
+
+
+def write_arrow_file(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style | None = None) -> None:
+    """An IPC file: with a footer that says where its batches are, as readers of ``.arrow`` files look for it.
+
+    Raises:
+        ArgumentError: If a value has no place in Arrow, with its column and type.
+    """
+    _write_ipc(relation, sink, pa.ipc.new_file)
+
+
+def _write_ipc(
+    relation: duckdb.DuckDBPyRelation,
+    sink: IO[bytes],
+    open_writer: Callable[[IO[bytes], pa.Schema], pa.ipc.RecordBatchStreamWriter],
+) -> None:
+    _refuse(relation, "arrow")
     with _named_overflow(relation, "arrow"):
         reader = exact(relation).to_arrow_reader(_BATCH_ROWS)
-        writer = pa.ipc.new_stream(sink, reader.schema)
+        writer = open_writer(sink, reader.schema)
         for batch in reader:
-            writer.write_batch(batch)
+            writer.write_batch(checked(batch, relation, "arrow"))
         writer.close()
 
 
@@ -55,16 +76,16 @@ def write_parquet(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Sty
     """
     import pyarrow.parquet as pq
 
-    _refuse(relation, ("type", "interval", "union"), "parquet")
+    _refuse(relation, "parquet")
     with _named_overflow(relation, "parquet"):
         reader = exact(relation).to_arrow_reader(_BATCH_ROWS)
         writer = pq.ParquetWriter(sink, reader.schema)
-        for group in _row_groups(reader):
+        for group in _row_groups(checked(batch, relation, "parquet") for batch in reader):
             writer.write_table(group, row_group_size=max(1, group.num_rows))
         writer.close()
 
 
-def _row_groups(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+def _row_groups(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Batches put together as far as memory is worth it: a reader of the file looks at each row group by itself."""
     pending: list[pa.RecordBatch] = []
     rows, size = 0, 0
@@ -94,9 +115,26 @@ def exact(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     )
 
 
-def _refuse(relation: duckdb.DuckDBPyRelation, ids: tuple[str, ...], format: str) -> None:
+def checked(batch: pa.RecordBatch, relation: duckdb.DuckDBPyRelation, format: str) -> pa.RecordBatch:
+    """The batch, if Arrow has all of its values: DuckDB hands out the end of a day, 24:00:00, of which it has none.
+
+    Raises:
+        ArgumentError: If not, with the column and its type.
+    """
+    for array, name, type_ in zip(batch.columns, relation.columns, relation.types, strict=True):
+        if contains(type_, _TIMES):
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise ArgumentError(
+                    f"column '{name}' ({type_}) has the time 24:00:00, which {format} cannot hold; {_remedy(name)}"
+                ) from error
+    return batch
+
+
+def _refuse(relation: duckdb.DuckDBPyRelation, format: str) -> None:
     for name, type_ in zip(relation.columns, relation.types, strict=True):
-        if contains(type_, ids):
+        if contains(type_, REFUSED[format]):
             raise ArgumentError(f"column '{name}' ({type_}) cannot be written as {format}; {_remedy(name)}")
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from engramsql.export.columns import batches, columns_of, plain_cells, write_texts
 from engramsql.export.fragments import joined
-from engramsql.export.frame import Row, Table
+from engramsql.export.frame import Box, Row
 from engramsql.export.layout import Need
 from engramsql.export.shorten import padded, whole_texts, widest
 from engramsql.export.visible import visible_lines
@@ -36,7 +36,7 @@ _COUNTED_BYTES = 64 << 20
 # What is looked at before a box without limits says how wide its columns are.
 _MEASURED_ROWS = 10_000
 _MEASURED_BYTES = 1 << 20
-# What EXPLAIN answers: a picture of lines, which is no value of a table.
+# What EXPLAIN answers: a picture of lines, which is no value of a box.
 _PLAN = ("explain_key", "explain_value")
 
 
@@ -63,13 +63,13 @@ def write_box(relation: duckdb.DuckDBPyRelation, sink: IO[bytes], style: Style |
     if tuple(relation.columns) == _PLAN:
         _write_plan(relation, sink)
         return
-    table = Table(relation, style)
+    box = Box(relation, style)
     if style is None:
-        _write_whole(table, relation, sink)
+        _write_whole(box, relation, sink)
     elif not style.max_rows:
-        _write_all(table, batches(relation), sink)
+        _write_all(box, batches(relation), sink)
     else:
-        _write_some(table, _some(relation, style.max_rows), sink)
+        _write_some(box, _some(relation, style.max_rows), sink)
 
 
 def _write_plan(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
@@ -79,35 +79,35 @@ def _write_plan(relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
             sink.write(f"{visible_lines(text or '').rstrip()}\n".encode())
 
 
-def _write_some(table: Table, some: _Some, sink: IO[bytes]) -> None:
-    first, last = (list(chain.from_iterable(map(table.rows, parts))) for parts in (some.first, some.last))
-    table.measure([*first, *last])
-    sink.write(table.head().encode(*table.encoding))
-    sink.write(table.body(first).encode(*table.encoding))
+def _write_some(box: Box, some: _Some, sink: IO[bytes]) -> None:
+    first, last = (list(chain.from_iterable(map(box.rows, parts))) for parts in (some.first, some.last))
+    box.measure([*first, *last])
+    sink.write(box.head().encode(*box.encoding))
+    sink.write(box.body(first).encode(*box.encoding))
     if last:
-        sink.write((table.skip() + table.body(last)).encode(*table.encoding))
-    sink.write((table.foot() + table.summary(some.count, some.shown, some.more)).encode(*table.encoding))
+        sink.write((box.skip() + box.body(last)).encode(*box.encoding))
+    sink.write((box.foot() + box.summary(some.count, some.shown, some.more)).encode(*box.encoding))
 
 
-def _write_all(table: Table, parts: Iterator[_Part], sink: IO[bytes]) -> None:
+def _write_all(box: Box, parts: Iterator[_Part], sink: IO[bytes]) -> None:
     """All rows on a terminal."""
     measured: list[Row] = []
     size = 0
     for part in parts:
-        measured += table.rows(part)
+        measured += box.rows(part)
         size += sum(array.nbytes for array in part)
         if len(measured) >= _MEASURED_ROWS or size >= _MEASURED_BYTES:
             break
-    table.measure(measured)
-    sink.write(table.head().encode(*table.encoding))
+    box.measure(measured)
+    sink.write(box.head().encode(*box.encoding))
     count = 0
-    for rows in chain([measured], map(table.rows, parts)):
-        sink.write(table.body(rows).encode(*table.encoding))
+    for rows in chain([measured], map(box.rows, parts)):
+        sink.write(box.body(rows).encode(*box.encoding))
         count += len(rows)
-    sink.write((table.foot() + table.summary(count, count, False)).encode(*table.encoding))
+    sink.write((box.foot() + box.summary(count, count, False)).encode(*box.encoding))
 
 
-def _write_whole(table: Table, relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
+def _write_whole(box: Box, relation: duckdb.DuckDBPyRelation, sink: IO[bytes]) -> None:
     """All rows with whole values, whole columns at a time."""
     columns = columns_of(relation)
 
@@ -126,16 +126,16 @@ def _write_whole(table: Table, relation: duckdb.DuckDBPyRelation, sink: IO[bytes
         size += sum(array.nbytes for array in texts)
         if rows >= _MEASURED_ROWS or size >= _MEASURED_BYTES:
             break
-    table.fit(needs)
-    sink.write(table.head().encode())
-    bar = table.frame.bar
+    box.fit(needs)
+    sink.write(box.head().encode())
+    bar = box.frame.bar
     count = 0
     for texts in chain(measured, parts):
-        shape = zip(texts, table.layout.widths, table.right, strict=True)
+        shape = zip(texts, box.layout.widths, box.right, strict=True)
         cells = [padded(array, width, right=right) for array, width, right in shape]
         write_texts(sink, joined(f"{bar} ", pc.binary_join_element_wise(*cells, f" {bar} "), f" {bar}\n"))
         count += len(texts[0])
-    sink.write((table.foot() + table.summary(count, count, False)).encode())
+    sink.write((box.foot() + box.summary(count, count, False)).encode())
 
 
 def _some(relation: duckdb.DuckDBPyRelation, max_rows: int) -> _Some:

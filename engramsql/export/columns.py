@@ -71,7 +71,7 @@ def plain_cells(column: Column, array: pa.Array) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+    if column.shape.kind is Kind.TEXT and (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return array
     cells = fragments(array, column.shape)
     plain = cells if column.shape.kind is Kind.NESTED else pc.utf8_trim(cells, '"')

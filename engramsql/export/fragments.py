@@ -25,6 +25,7 @@ __all__ = ["fragments", "joined", "replaced"]
 # What JSON has no number for, and a zero that readers would take for the integer, which has no sign.
 _NO_JSON_NUMBER = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"', "-0": "-0.0"}
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_BARE_POINT = r"^(-?)\."
 _RARE_CONTROLS = "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f]"
 
 
@@ -68,7 +69,7 @@ def _fragments(array: pa.Array, shape: Shape) -> pa.Array:
         return _floats(array)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         # Digits of a number whose type Arrow does not have.
-        return array if shape.kind is Kind.NUMBER else _quoted(array)
+        return _digits(array) if shape.kind is Kind.NUMBER else _quoted(array)
     if pa.types.is_map(kind):
         return _maps(array, shape)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
@@ -86,6 +87,13 @@ def _floats(array: pa.Array) -> pa.Array:
     odd = pc.fill_null(pc.invert(plain), False)
     rewritten = [_NO_JSON_NUMBER.get(text, text) for text in texts.filter(odd).to_pylist()]
     return pc.replace_with_mask(texts, odd, pa.array(rewritten, pa.string()))
+
+
+def _digits(array: pa.Array) -> pa.Array:
+    """DuckDB leaves out the zero before the point where a DECIMAL has all its digits behind it; JSON does not."""
+    if not pc.any(pc.match_substring_regex(array, _BARE_POINT)).as_py():
+        return array
+    return pc.replace_substring_regex(array, _BARE_POINT, "\\10.")
 
 
 def _quoted(array: pa.Array) -> pa.Array:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engramsql.export.columns import Column
     from engramsql.export.style import Style
 
-__all__ = ["Row", "Table"]
+__all__ = ["Box", "Row"]
 
 # A text column can get this narrow to make room for others.
 _LEAST_TEXT = 16
@@ -70,8 +70,8 @@ def _short_type(type_: str) -> str:
     return _SHORT_TYPES.get(found[1], found[1].lower()) + found[2]
 
 
-class Table:
-    """A result as lines of text."""
+class Box:
+    """A result as the lines of a box."""
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, style: Style | None) -> None:
         self._style = style

@@ -12,9 +12,11 @@ from typing import IO, TYPE_CHECKING, cast
 from wcwidth import wcswidth, wcwidth
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["VisibleSink", "cut", "pad", "visible", "width_of"]
+    Escape = Callable[[re.Match[str]], str]
+
+__all__ = ["VisibleSink", "cut", "json_escape", "pad", "visible", "width_of"]
 
 # Controls (C0, DEL, C1), line and paragraph separators; and marks that turn the direction of what follows or are not
 # seen at all: they could show a value as another one. Joiners stay, emoji and scripts are made with them.
@@ -91,13 +93,20 @@ def cut(text: str, width: int, ellipsis: str, *, count: bool = True) -> str:
 class VisibleSink:
     """A terminal that gets the lines of a text format with the control characters of values as escapes."""
 
-    def __init__(self, sink: IO[bytes]) -> None:
+    def __init__(self, sink: IO[bytes], escape: Escape | None = None) -> None:
+        """Begins with nothing written.
+
+        Args:
+            sink: The terminal.
+            escape: How the format writes a control character, if it has a way of its own.
+        """
         self._sink = sink
+        self._escape = escape or _escape
 
     def write(self, data: bytes | memoryview) -> int:
         """Writes whole characters, as all text writers do."""
         text = bytes(data).decode()
-        self._sink.write(visible_lines(text).encode())
+        self._sink.write(_HIDDEN_IN_LINES.sub(self._escape, text).encode())
         return len(data)
 
     def flush(self) -> None:
@@ -107,6 +116,11 @@ class VisibleSink:
     def as_file(self) -> IO[bytes]:
         """Itself, as what writers take."""
         return cast("IO[bytes]", self)
+
+
+def json_escape(found: re.Match[str]) -> str:
+    """The escape that JSON has for a character of the Basic Multilingual Plane."""
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engramsql.errors import ArgumentError, SourceError
-from engramsql.interchange.files import DAMAGED, synced
+from engramsql.interchange.damaged import DAMAGED
+from engramsql.publishing import synced
 
 if TYPE_CHECKING:
     from engramsql.engine import Spec, Table

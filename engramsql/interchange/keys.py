@@ -13,7 +13,7 @@ import numpy as np
 
 from engramsql.data_files import KINDS
 from engramsql.errors import ArgumentError, RowIdError
-from engramsql.interchange.files import DAMAGED
+from engramsql.interchange.damaged import DAMAGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

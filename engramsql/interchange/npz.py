@@ -14,8 +14,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from engramsql.errors import ArgumentError
-from engramsql.interchange.files import DAMAGED, new_file
+from engramsql.interchange.damaged import DAMAGED
 from engramsql.interchange.keys import BLOCK_KEYS
+from engramsql.publishing import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

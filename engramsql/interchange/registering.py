@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engramsql.engine import Spec, default_name
-from engramsql.errors import EngramWarning, SourceError
+from engramsql.errors import SourceError
 from engramsql.interchange.bundle import find_bundle, read_bundle
+from engramsql.messages import warn
 
 if TYPE_CHECKING:
     from engramsql.engine import Session, TableEntry
@@ -100,10 +100,8 @@ def _spec_of(bundle: Bundle) -> str | None:
     rows = bundle.rows
     if bundle.is_hashed_as(spec) and rows is not None and rows >= spec.reachable_rows:
         return spec.name
-    warnings.warn(
+    warn(
         f"'{bundle.path}' hashes as no released model does, so its table has rows and no spec: tokens cannot be turned "
-        "into row ids; register it with a spec if it has one",
-        EngramWarning,
-        stacklevel=5,
+        "into row ids; register it with a spec if it has one"
     )
     return None

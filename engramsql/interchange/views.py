@@ -15,9 +15,9 @@ import numpy as np
 from engramsql.engine import PeerIndex
 from engramsql.errors import ArgumentError, SourceError, StorageError
 from engramsql.interchange.bundle import hash_members, store_member, write_bundle
-from engramsql.interchange.files import new_directory, synced
 from engramsql.interchange.keys import BLOCK_KEYS, read_keys, write_keys
 from engramsql.interchange.npz import read_slot_index, write_slot_index
+from engramsql.publishing import new_directory, synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

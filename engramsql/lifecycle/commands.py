@@ -11,14 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engramsql import cli
+from engramsql._arguments import format_of, is_terminal
 from engramsql._directory import CATALOG_FILE, is_database
 from engramsql.commands import output, require, run_script, shards_text
 from engramsql.database import Database, connect
 from engramsql.errors import ArgumentError, EngramError, EngramWarning, UnknownTableError
+from engramsql.exit_codes import DIFFERENT, ERROR, GOOD
 from engramsql.export import write
 from engramsql.export.style import style_of
 from engramsql.lifecycle.options import database_of, looks_like_path
+from engramsql.messages import say
 from engramsql.progress import ProgressLine, elapsed, size
 from engramsql.quoting import folded
 from engramsql.verification import difference_table, finding_line, finding_table
@@ -77,7 +79,7 @@ def build(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
         print(f"{size(total)}; this run took {elapsed(seconds)}")
     else:
         print(f"{size(total)} in {elapsed(seconds)}, {size(total / max(seconds, 1e-9))}/s")
-    return cli.GOOD
+    return GOOD
 
 
 def build_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
@@ -107,14 +109,14 @@ def build_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
         share = entry.covered / max(entry.tokens, 1)
         covered = f"; covers {entry.covered} of {entry.tokens} tokens ({share:.1%})"
     print(f"{entry.name}: {entry.slots} records x {entry.record_bytes} bytes ({size(entry.bytes)}){covered}")
-    return cli.GOOD
+    return GOOD
 
 
 def list_views(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
     """Lists the materialised views."""
     select = "SELECT * EXCLUDE (kind, sql) FROM engram_views() WHERE kind = 'materialised'"
-    run_script(database_of(options), select, cli.format_of(options), read_only=True)
-    return cli.GOOD
+    run_script(database_of(options), select, format_of(options), read_only=True)
+    return GOOD
 
 
 def drop_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
@@ -123,7 +125,7 @@ def drop_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
         if folded(options.name) not in {folded(view.name) for view in database.record_views()}:
             raise UnknownTableError(f"'{options.db}' has no view '{options.name}'; list them with: engramsql view list")
         database.drop(options.name, options.data)
-    return cli.GOOD
+    return GOOD
 
 
 def import_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
@@ -139,7 +141,7 @@ def import_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
             progress=line.show_stage,
         )
     print(f"{entry.name}: {entry.slots} records x {entry.record_bytes} bytes in '{options.file}'")
-    return cli.GOOD
+    return GOOD
 
 
 def export_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
@@ -153,7 +155,7 @@ def export_view(options: argparse.Namespace, _: argparse.ArgumentParser) -> int:
             progress=line.show_stage,
         )
         print(f"{options.name}: {', '.join(sorted(os.listdir(directory)))} in '{directory}'")
-    return cli.GOOD
+    return GOOD
 
 
 def build_index(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -164,14 +166,14 @@ def build_index(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
         with _database(options.db) as database, _line(options.view) as line:
             database.build_index(options.view, memory=options.memory, progress=line.show_stage)
             print(f"{options.view}: index of {database.view(options.view).slots} keys")
-        return cli.GOOD
+        return GOOD
     with _database(options.db, read_only=True) as database, _line(options.view) as line:
         from engramsql.interchange.views import write_index
 
         view = database.view(options.view)
         write_index(view, options.format, Path(options.to), line.show_stage)
     print(f"{options.view}: index of {view.slots} keys in '{options.to}'")
-    return cli.GOOD
+    return GOOD
 
 
 def verify(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -212,10 +214,10 @@ def _names(database: Database, path: str) -> list[str]:
 
 def _verify_names(database: Database, names: list[str], options: argparse.Namespace) -> int:
     """Verifies one or several, each to its end; a terminal sees what is bad, anything else every finding."""
-    brief = options.format is None and cli.is_terminal(sys.stdout)
+    brief = options.format is None and is_terminal(sys.stdout)
     found: list[tuple[str, list[Finding]]] = []
     closing: list[str] = []
-    code = cli.GOOD
+    code = GOOD
     for name in names:
         try:
             with _line(name) as line:
@@ -224,11 +226,11 @@ def _verify_names(database: Database, names: list[str], options: argparse.Namesp
             # One that cannot be opened does not hide the others.
             if len(names) == 1:
                 raise
-            cli.say(f"engramsql: {name}: {' '.join(str(error).split())}")
-            code = cli.ERROR
+            say(f"engramsql: {name}: {' '.join(str(error).split())}")
+            code = ERROR
             continue
-        if not outcome.good and code == cli.GOOD:
-            code = cli.DIFFERENT
+        if not outcome.good and code == GOOD:
+            code = DIFFERENT
         last = _closing(database, outcome, options.level)
         if brief:
             for finding in outcome.findings:
@@ -240,9 +242,9 @@ def _verify_names(database: Database, names: list[str], options: argparse.Namesp
             closing.append(last)
     if not brief:
         if found:
-            _show(finding_table(found), cli.format_of(options))
+            _show(finding_table(found), format_of(options))
         for last in closing:
-            cli.say(last)
+            say(last)
     return code
 
 
@@ -265,10 +267,10 @@ def _compare(database: Database, name: str, options: argparse.Namespace) -> int:
         found = database.verify(name, options.level, against=against, resume=options.resume, progress=line.show_stage)
     compared = found.comparison
     if compared is not None:
-        if compared.first or options.format is not None or not cli.is_terminal(sys.stdout):
-            _show(difference_table(name, compared), cli.format_of(options))
-        cli.say(f"engramsql: {name}: {compared.different} of {compared.rows} rows differ from {options.against}")
-    return cli.GOOD if found.good else cli.DIFFERENT
+        if compared.first or options.format is not None or not is_terminal(sys.stdout):
+            _show(difference_table(name, compared), format_of(options))
+        say(f"engramsql: {name}: {compared.different} of {compared.rows} rows differ from {options.against}")
+    return GOOD if found.good else DIFFERENT
 
 
 def check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -300,7 +302,7 @@ def _told_to_resume() -> Iterator[None]:
     except KeyboardInterrupt:
         # One more would interrupt the line itself.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        cli.say("engramsql: interrupted; what is complete is kept, go on with --resume")
+        say("engramsql: interrupted; what is complete is kept, go on with --resume")
         raise
 
 

@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
+from engramsql._arguments import count, number
 from engramsql.export import FORMATS
 
 if TYPE_CHECKING:
@@ -42,12 +43,12 @@ def build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="checkpoint or store directory, or name of a table")
     _add_db(parser)
     _add_shard_size(parser, "rows")
-    parser.add_argument("--jobs", metavar="N", type=_count, help="files written at a time (1)")
+    parser.add_argument("--jobs", metavar="N", type=count, help="files written at a time (1)")
     _add_unfinished(parser, "table")
     parser.add_argument(
         "--sample-rows",
         metavar="N",
-        type=_number,
+        type=number,
         help="rows that the second reader compares, besides the first and last of every file (4096)",
     )
     add_register(parser)
@@ -74,12 +75,12 @@ def view(parser: argparse.ArgumentParser) -> None:
     corpus.add_argument(
         "--keys", metavar="FILE", help="row ids instead of tokens: a keys file, or another of these files"
     )
-    made.add_argument("--heads", metavar="N", type=_count, help="row ids per key, for --keys of a table without a spec")
+    made.add_argument("--heads", metavar="N", type=count, help="row ids per key, for --keys of a table without a spec")
     made.add_argument("--column", metavar="C", help="list column of the files or query, if there are several")
     made.add_argument("--order", choices=("key", "access"), default="key", help="order of the records (%(default)s)")
     made.add_argument("--form", choices=("rows", "float32"), default="rows", help="what a record holds (%(default)s)")
     most = made.add_mutually_exclusive_group()
-    most.add_argument("--top", metavar="N", type=_count, help="only the N keys that the corpus needs most often")
+    most.add_argument("--top", metavar="N", type=count, help="only the N keys that the corpus needs most often")
     most.add_argument("--budget", metavar="SIZE", help="only as many of them as fit, such as 8GB of records")
     _add_memory(made)
     _add_shard_size(made, "records")
@@ -114,7 +115,7 @@ def view(parser: argparse.ArgumentParser) -> None:
     given.add_argument("name", metavar="NAME", help="view name")
     given.add_argument("directory", metavar="DIR", help="a new directory")
     _add_db(given)
-    given.add_argument("--slot-bytes", metavar="BYTES", type=_count, help="from one record to the next, such as 4096")
+    given.add_argument("--slot-bytes", metavar="BYTES", type=count, help="from one record to the next, such as 4096")
     given.add_argument(
         "--index",
         metavar="FORMAT",
@@ -225,18 +226,6 @@ def _add_unfinished(parser: argparse.ArgumentParser, what: str) -> None:
     unfinished.add_argument("--resume", action="store_true", help="go on with an unfinished build of that name")
     unfinished.add_argument("--restart", action="store_true", help="throw an unfinished build of that name away")
     parser.add_argument("--replace", action="store_true", help=f"replace a {what} of that name")
-
-
-def _number(text: str) -> int:
-    if text.isascii() and text.isdigit() and int(text) < 1 << 63:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is no number")
-
-
-def _count(text: str) -> int:
-    if _number(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is no number of at least 1")
 
 
 def looks_like_path(name: str) -> bool:

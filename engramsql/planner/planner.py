@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import warnings
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from engramsql.errors import EngramWarning
+from engramsql.messages import warn
 from engramsql.planner.gate import Gate, declares
 from engramsql.planner.ids import Relation
 from engramsql.planner.literals import fold, unfold
@@ -138,9 +137,7 @@ class Planner:
             if not self._warned:
                 self._warned = True
                 parser = f"sqlglot {version('sqlglot')}"
-                warnings.warn(
-                    f"not planned: {parser} reads a statement otherwise: {error!r}", EngramWarning, stacklevel=7
-                )
+                warn(f"not planned: {parser} reads a statement otherwise: {error!r}")
             return None
         planned.text = explain + planned.text
         planned.explain = explain

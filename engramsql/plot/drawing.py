@@ -47,8 +47,9 @@ def command(database: Database, words: Sequence[str], sink: IO[bytes], style: St
 
 def run_command(options: argparse.Namespace) -> None:
     """``engramsql plot KIND ...``."""
-    from engramsql.commands import interruptible, output, require
+    from engramsql.commands import output, require
     from engramsql.database import connect
+    from engramsql.interrupting import interruptible
 
     path = getattr(options, "db", None)
     if path is not None:
@@ -71,7 +72,7 @@ def _figure(database: Database, options: argparse.Namespace) -> Figure:
     if options.kind == "plan":
         from engramsql.plot.plan import plan_figure
 
-        return plan_figure(database, options.table, _ids(options.ids))
+        return plan_figure(database, options.table, _wanted_ids(database, options))
     if options.kind == "residency":
         from engramsql.plot.residency import residency_figure
 
@@ -99,6 +100,25 @@ def _write(figure: Figure, options: argparse.Namespace, sink: IO[bytes], style: 
     # A dumb terminal may have no blocks; what lies behind a pipe reads UTF-8, as in all formats.
     unicode = style is None or (style.unicode and os.environ.get("TERM") != "dumb")
     sink.write("".join(f"{line}\n" for line in lines(figure, width, unicode=unicode)).encode())
+
+
+def _wanted_ids(database: Database, options: argparse.Namespace) -> list[int]:
+    """The row ids that are typed, or that files name.
+
+    Raises:
+        ArgumentError: If it is not one of these.
+        EngramError: If a file cannot be read, or names what is not in the table.
+    """
+    if options.tokens is None and options.id_files is None:
+        if options.column is not None:
+            raise ArgumentError("--column belongs to the files of --tokens or --ids")
+        return _ids(options.ids)
+    if options.ids:
+        raise ArgumentError("give row ids, or files of them with --ids, or of tokens with --tokens: not both")
+    from engramsql.named_rows import named_rows
+
+    blocks = named_rows(database.table(options.table), options.tokens, options.id_files, options.column)
+    return [int(row) for block in blocks for row in block]
 
 
 def _ids(words: Sequence[str]) -> list[int]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engramsql.errors import ArgumentError, EngramError
 from engramsql.plot.figure import Bars, Ranges, Strips
 from engramsql.plot.numbers import short
+from engramsql.publishing import new_file
 
 if TYPE_CHECKING:
     from engramsql.plot.figure import Figure
@@ -25,7 +24,8 @@ def save(figure: Figure, path: str) -> None:
     """Draws the figure into a file, which appears when it is complete.
 
     Raises:
-        ArgumentError: If the name ends in neither ``.png`` nor ``.svg``, or the file cannot be written.
+        ArgumentError: If the name ends in neither ``.png`` nor ``.svg``.
+        StorageError: If the file cannot be written.
         EngramError: If matplotlib is not installed.
     """
     target = Path(path)
@@ -52,21 +52,8 @@ def save(figure: Figure, path: str) -> None:
 
 
 def _write(canvas: Any, target: Path, format: str) -> None:
-    # Not by mkstemp, whose files nobody else may read: to ask for the umask is to set it, for all threads.
-    name = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        file = name.open("xb")
-    except OSError as error:
-        raise ArgumentError(f"cannot write '{target}': {error.strerror or error}") from error
-    try:
-        with file:
-            canvas.savefig(file, format=format, dpi=120, metadata={"Date": None} if format == "svg" else None)
-        os.replace(name, target)
-    except BaseException as error:
-        name.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise ArgumentError(f"cannot write '{target}': {error.strerror or error}") from error
-        raise
+    with new_file(target, replace=True, parents=False) as file:
+        canvas.savefig(file, format=format, dpi=120, metadata={"Date": None} if format == "svg" else None)
 
 
 def _height(figure: Figure) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engramsql.errors import ArgumentError
+from engramsql.pipes import read_bytes
 from engramsql.plot.figure import Bars, Range, Ranges
 from engramsql.plot.numbers import short
 
@@ -27,14 +28,15 @@ def latency_figure(path: str, result: str | None = None) -> Ranges | Bars:
     Raises:
         ArgumentError: If the file is none of those, or has no such result.
     """
+    measurements = _measurements(path)
     results = [
         (measurement, entry)
-        for measurement, content in _measurements(path)
+        for measurement, content in measurements
         for entry in content
         if result is None or result == measurement or result.lower() in entry["name"].lower()
     ]
     if not results:
-        names = ", ".join(f"'{measurement}'" for measurement, _ in _measurements(path))
+        names = ", ".join(f"'{measurement}'" for measurement, _ in measurements)
         raise ArgumentError(f"'{path}' has no result called '{result}'; its measurements: {names or 'none'}")
     name = Path(path).name
     if len(results) == 1:
@@ -60,7 +62,7 @@ def latency_figure(path: str, result: str | None = None) -> Ranges | Bars:
 def _measurements(path: str) -> list[tuple[str, list[dict[str, Any]]]]:
     """The results of each measurement of the file."""
     try:
-        document = json.loads(Path(path).read_text())
+        document = json.loads(read_bytes(Path(path)))
     except OSError as error:
         raise ArgumentError(f"cannot read '{path}': {error.strerror or error}") from error
     except ValueError as error:

@@ -6,8 +6,10 @@ import argparse
 import os
 from typing import TYPE_CHECKING, NoReturn
 
+from engramsql._arguments import count
 from engramsql._nearest import nearest_names
 from engramsql.errors import ArgumentError
+from engramsql.exit_codes import GOOD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +47,7 @@ def build(parser: argparse.ArgumentParser) -> None:
         from engramsql.plot.drawing import run_command
 
         run_command(options)
-        return 0
+        return GOOD
 
     _add_kinds(parser, _with_database, lambda kind: parser.set_defaults(run=run))
 
@@ -97,17 +99,19 @@ def _add_kinds(
             kind.add_argument("table", metavar="TABLE", help="table; or path of a checkpoint or store")
             add_database(kind)
         if name == "plan":
-            kind.add_argument("ids", metavar="ID", nargs="+", help="row ids, with spaces or commas between them")
+            kind.add_argument("ids", metavar="ID", nargs="*", help="row ids, with spaces or commas between them")
+            files = kind.add_mutually_exclusive_group()
+            files.add_argument(
+                "--tokens", metavar="FILE", nargs="+", help="the rows that the tokens in these files need"
+            )
+            files.add_argument(
+                "--ids", metavar="FILE", nargs="+", dest="id_files", help="the rows whose ids are in these files"
+            )
+            kind.add_argument("--column", metavar="C", help="column, array or member of these files, if several")
         if name in ("values", "norms"):
-            kind.add_argument("--rows", metavar="N", type=_count, help="rows to look at; all if there are no more")
+            kind.add_argument("--rows", metavar="N", type=count, help="rows to look at; all if there are no more")
         if name == "values":
             kind.add_argument("--log", action="store_true", help="logarithmic height, for what is rare")
         kind.add_argument("--output", metavar="FILE", help="write a picture instead: .png or .svg")
-        kind.add_argument("--width", metavar="N", type=_count, help="columns of the text (the terminal's, else 80)")
+        kind.add_argument("--width", metavar="N", type=count, help="columns of the text (the terminal's, else 80)")
         finish(kind)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of at least 1")
-    return int(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engramsql.errors import ArgumentError
 from engramsql.plot.extents import CELLS, extents_of, groups_of
 from engramsql.plot.figure import Line, Mark, Strips
-from engramsql.plot.reads import reads_of
+from engramsql.plot.planned import planned_reads
 from engramsql.plot.tables import table_info
 from engramsql.progress import size
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from engramsql.database import Database
     from engramsql.plot.extents import Extent
-    from engramsql.plot.reads import Read
+    from engramsql.plot.planned import PlannedRead
 
 __all__ = ["plan_figure"]
 
@@ -39,9 +39,9 @@ def plan_figure(database: Database, name: str, ids: Sequence[int]) -> Strips:
         duckdb.Error: If an id is not of the table.
     """
     if not ids:
-        raise ArgumentError("no row ids; give some, as in: plan ple 17 4 256")
+        raise ArgumentError("no row ids; give some, as in: plan ple 17 4 256, or files with --ids or --tokens")
     table = table_info(database, name)
-    reads = reads_of(database, table, ids).all
+    reads = planned_reads(database, table, ids).all
     extents = extents_of(database, table)
     pieces = _pieces(reads, extents)
     touched = [extent for extent in extents if extent in pieces]
@@ -68,7 +68,7 @@ class _Piece:
     resident: bool
 
 
-def _pieces(reads: Sequence[Read], extents: Sequence[Extent]) -> dict[Extent, list[_Piece]]:
+def _pieces(reads: Sequence[PlannedRead], extents: Sequence[Extent]) -> dict[Extent, list[_Piece]]:
     """The extents that are read, and what of them."""
     files: dict[str, list[Extent]] = defaultdict(list)
     for extent in extents:
@@ -87,7 +87,7 @@ def _title(name: str, count: int) -> str:
     return f"read plan of {name}: {count:,} row id{'' if count == 1 else 's'}"
 
 
-def _notes(reads: Sequence[Read], untouched: int) -> tuple[str, ...]:
+def _notes(reads: Sequence[PlannedRead], untouched: int) -> tuple[str, ...]:
     from_files = [read for read in reads if read.file is not None]
     total, used = sum(read.bytes for read in from_files), sum(read.used for read in from_files)
     disk = sum(read.bytes for read in from_files if not read.resident)

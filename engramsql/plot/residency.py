@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from engramsql.plot.extents import CELLS, Extent, Group, extents_of, groups_of
 from engramsql.plot.figure import Line, Mark, Strips
-from engramsql.plot.reads import reads_of
+from engramsql.plot.planned import planned_reads
 from engramsql.plot.tables import table_info
 from engramsql.progress import size
 
 if TYPE_CHECKING:
     from engramsql.database import Database
-    from engramsql.plot.reads import Read
+    from engramsql.plot.planned import PlannedRead
 
 __all__ = ["residency_figure"]
 
@@ -39,7 +39,7 @@ def residency_figure(database: Database, name: str) -> Strips:
     groups = groups_of(extents)
     rows = [[_rows(group, cell) for cell in range(CELLS)] for group in groups]
     asked = sorted({row for cells in rows for looks in cells for _, row in looks})
-    reads = reads_of(database, table, asked)
+    reads = planned_reads(database, table, asked)
     lines = []
     for group, cells in zip(groups, rows, strict=True):
         found = [[_resident(reads.covering(extent.file, _offset(extent, row))) for extent, row in c] for c in cells]
@@ -79,7 +79,7 @@ def _offset(extent: Extent, row: int) -> int:
     return extent.offset + (row - extent.first_row) * extent.bytes // extent.rows
 
 
-def _resident(read: Read | None) -> bool:
+def _resident(read: PlannedRead | None) -> bool:
     # What no read would take from a file is in the row cache.
     return read is None or read.resident
 

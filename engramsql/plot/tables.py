@@ -65,8 +65,8 @@ def sample_of(rows: int, most: int) -> Sample:
     if rows <= most:
         return Sample(((0, rows),), f"all {rows:,} rows")
     count = min(_RUNS, most)
-    # Whole runs at even distances, whose lengths add up to what was asked for.
-    lengths = [most * (run + 1) // count - most * run // count for run in range(count)]
-    starts = [run * (rows - lengths[-1]) // max(1, count - 1) for run in range(count)]
-    runs = tuple(zip(starts, lengths, strict=True))
+    # What was asked for is divided evenly, and so is what lies between: no two runs overlap.
+    taken = [most * run // count for run in range(count + 1)]
+    left_out = [(rows - most) * run // max(1, count - 1) for run in range(count)]
+    runs = tuple((taken[run] + left_out[run], taken[run + 1] - taken[run]) for run in range(count))
     return Sample(runs, f"sample of {most:,} of {rows:,} rows, in {count} run{'' if count == 1 else 's'}")

@@ -1,6 +1,6 @@
 """The shell: SQL and dot commands, typed at a terminal.
 
-``statements`` cuts what was typed into pieces, ``session`` runs them, ``commands`` has the dot commands, ``output`` is
+``statements`` cuts what was typed into pieces, ``session`` runs them, ``commands`` has the dot commands, ``results`` is
 where results go, ``prompt`` reads lines. Only ``prompt`` touches prompt-toolkit.
 """
 
@@ -40,8 +40,8 @@ def run(
     from engramsql.export.visible import cut
     from engramsql.shell import config, prompt
     from engramsql.shell.history import HistoryFile
-    from engramsql.shell.output import terminal_size
     from engramsql.shell.session import Session
+    from engramsql.shell.terminal import terminal_size
 
     if path is not None:
         require(path)
@@ -54,7 +54,7 @@ def run(
                 session.say(f"engramsql: warning: {problem}")
         if mode is not None:
             session.settings.set("mode", mode)
-            session.mode_chosen = True
+            session.results.mode_chosen = True
         keep = session.settings.history
         history = HistoryFile(config.history_path(), keep) if keep else None
         # One line: a path can be long.

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from engramsql.errors import ArgumentError
+from engramsql.publishing import new_file
 from engramsql.shell.settings import SETTINGS, Settings
 
 __all__ = ["config_path", "history_path", "load", "template", "write"]
@@ -67,13 +68,10 @@ def write(path: Path, settings: Settings) -> None:
     """Writes the configuration file.
 
     Raises:
-        ArgumentError: If there is one already, which may say more than we do, or it cannot be written.
+        ArgumentError: If there is one already, which may say more than we do.
+        StorageError: If it cannot be written.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(template(settings))
-    except FileExistsError as error:
-        raise ArgumentError(f"{path} is there already; edit it, or remove it to have it written anew") from error
-    except OSError as error:
-        raise ArgumentError(f"cannot write {path}: {error.strerror or error}") from error
+    if os.path.lexists(path):
+        raise ArgumentError(f"'{path}' exists already; edit it, or remove it to have it written anew")
+    with new_file(path) as file:
+        file.write(template(settings).encode())

@@ -1,4 +1,4 @@
-"""The mode that the name of a file asks for."""
+"""The mode that the name of a file asks for, and the form that a mode has in it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 import shlex
 
 from engramsql.errors import ArgumentError
+from engramsql.export import ARROW_FILE
 from engramsql.export.files.formats import ENDINGS as EXPORTED
 
-__all__ = ["ENDINGS", "mode_of"]
+__all__ = ["ENDINGS", "format_in", "mode_of"]
 
 ENDINGS = {
     ".md": "markdown",
@@ -21,10 +22,16 @@ ENDINGS = {
     ".html": "html",
     ".htm": "html",
     ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
     ".arrows": "arrow",
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+
+
+# Formats of an export that are the IPC file.
+_IPC_FILES = ("arrow", "feather")
 
 
 def mode_of(path: str) -> str | None:
@@ -37,9 +44,29 @@ def mode_of(path: str) -> str | None:
         >>> mode_of("out/rows.CSV"), mode_of("rows.txt")
         ('csv', None)
     """
-    ending = os.path.splitext(path)[1].lower()
+    ending = _ending(path)
     if ending not in ENDINGS and ending in EXPORTED:
         raise ArgumentError(
             f"no mode writes {ending} files; .export --sql 'QUERY' --output {shlex.quote(path)} writes one"
         )
     return ENDINGS.get(ending)
+
+
+def format_in(path: str | None, mode: str) -> str:
+    """What a result is written as in a file: an ending is the same file here as of an export.
+
+    Args:
+        path: The file; None if it is none.
+        mode: The mode of the result.
+
+    Example:
+        >>> format_in("rows.arrow", "arrow"), format_in("rows.arrows", "arrow"), format_in("rows.arrow", "csv")
+        ('arrow file', 'arrow', 'csv')
+    """
+    if path is not None and mode == "arrow" and EXPORTED.get(_ending(path)) in _IPC_FILES:
+        return ARROW_FILE
+    return mode
+
+
+def _ending(path: str) -> str:
+    return os.path.splitext(path)[1].lower()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from engramsql._nearest import UNKNOWN, nearest_names, record_view_hint, with_nearest
-from engramsql.script import one_line
+from engramsql._nearest import UNKNOWN, with_nearest
+from engramsql.sql_text import one_line
 
 if TYPE_CHECKING:
     from engramsql.shell.statements import Piece
 
-__all__ = ["Place", "describe", "nearest_names", "place_of", "record_view_hint"]
+__all__ = ["Place", "describe", "place_of"]
 
 _PICTURE = re.compile(r"\n\nLINE (\d+): (.*)\n( *)(\^+)\s*$", re.DOTALL)
 # DuckDB shortens a long line on both sides.

@@ -6,12 +6,17 @@ prompt-toolkit's own history files.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from engramsql.errors import StorageError
+from engramsql.publishing import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,12 +44,13 @@ class HistoryFile:
             OSError: If there is a file that cannot be read.
         """
         try:
+            self._require_file()
             content = self._path.read_bytes()
         except FileNotFoundError:
             return []
         entries = _entries(content)
         if len(entries) > self._keep + self._keep // 2:
-            entries = self._shortened()
+            entries = self._shorten()
         return [entry.decode(errors="replace") for entry in entries[-self._keep :]]
 
     def append(self, text: str) -> None:
@@ -56,22 +62,25 @@ class HistoryFile:
         lines = "".join(f"+{line}\n" for line in text.split("\n"))
         record = f"\n# {time.strftime('%Y-%m-%d %H:%M:%S')}\n{lines}".encode(errors="replace")
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._path.exists():
+            self._require_file()
         with self._locked() as descriptor:
             # In one piece: another session may be adding one of its own.
             while record:
                 record = record[os.write(descriptor, record) :]
 
-    def _shortened(self) -> list[bytes]:
+    def _require_file(self) -> None:
+        """Refuses a pipe, whose other end would be waited for; a device such as the null one takes and gives."""
+        if stat.S_ISFIFO(self._path.stat().st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe", str(self._path))
+
+    def _shorten(self) -> list[bytes]:
         """Writes the file anew with what is kept, and returns that."""
         with self._locked():
             entries = _entries(self._path.read_bytes())[-self._keep :]
-            new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-            try:
-                new.touch(mode=0o600)
-                new.write_bytes(b"".join(b"\n#\n" + _marked(entry) for entry in entries))
-                new.replace(self._path)
-            except OSError:
-                new.unlink(missing_ok=True)
+            # Where no new file can be made the old one stays, longer than it need be, and is still added to.
+            with suppress(StorageError), new_file(self._path, replace=True, parents=False) as file:
+                file.write(b"".join(b"\n#\n" + _marked(entry) for entry in entries))
         return entries
 
     @contextmanager

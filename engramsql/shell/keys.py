@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_completions, has_focus, is_searching
 from prompt_toolkit.key_binding import KeyBindings
@@ -24,11 +26,12 @@ __all__ = ["ESCAPE_SECONDS", "bindings"]
 ESCAPE_SECONDS = 0.1
 
 
-def bindings(is_finished: Callable[[str], bool]) -> KeyBindings:
+def bindings(is_finished: Callable[[str], bool], edit: Callable[[str], str | None]) -> KeyBindings:
     """The keys of the prompt.
 
     Args:
         is_finished: Whether a text can be run as it is; else Enter begins a new line.
+        edit: What the user's editor makes of a text; None if it stays as it is.
     """
     keys = KeyBindings()
     at_prompt = has_focus(DEFAULT_BUFFER) & ~is_searching
@@ -48,6 +51,19 @@ def bindings(is_finished: Callable[[str], bool]) -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.complete_state = None
         event.current_buffer.newline()
+
+    @keys.add("c-x", "c-e", filter=at_prompt)
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        buffer.complete_state = None
+
+        def take() -> None:
+            text = edit(buffer.text)
+            if text is not None:
+                buffer.document = Document(text)
+
+        # The editor has the terminal meanwhile.
+        event.app.create_background_task(_awaited(run_in_terminal(take)))
 
     @keys.add("tab", filter=at_prompt)
     def _(event: KeyPressEvent) -> None:
@@ -70,6 +86,10 @@ def bindings(is_finished: Callable[[str], bool]) -> KeyBindings:
         event.current_buffer.insert_text(text, fire_event=False)
 
     return keys
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
 
 
 def _complete(buffer: Buffer) -> None:

@@ -11,7 +11,7 @@ __all__ = ["read_line"]
 
 
 def read_line(prompt: str) -> str:
-    """The line that follows ``prompt``, without its end.
+    """The line that follows ``prompt``, without its end. Bytes that are no UTF-8 are kept as Python keeps them.
 
     Python's own ``input`` would miss a Ctrl-C that comes just before it waits, and one that the system gives to another
     thread; here it ends the wait whenever it comes.
@@ -41,7 +41,7 @@ def read_line(prompt: str) -> str:
             if not more and not line:
                 raise EOFError
             line += more or b"\n"
-        return line[:-1].decode(errors="replace")
+        return line[:-1].decode(errors="surrogateescape")
     finally:
         signal.signal(signal.SIGINT, before)
         signal.set_wakeup_fd(descriptor)

@@ -5,21 +5,73 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 import duckdb
 
 from engramsql.progress import duration, size
-from engramsql.shell.output import terminal_size
+from engramsql.shell.terminal import terminal_size
 
 if TYPE_CHECKING:
     from engramsql.shell.reads import Reads
 
-__all__ = ["QueryProgress", "progress_text"]
+__all__ = ["Estimate", "Estimates", "QueryProgress", "progress_text"]
 
 # Most statements have ended by then.
 _QUIET_SECONDS = 0.5
 _STEP_SECONDS = 0.2
+_ALL = 100.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How far a statement is."""
+
+    percentage: float | None = None
+    """None if DuckDB does not know, or what it says cannot be."""
+    left: float | None = None
+    """Seconds to the end at the rate so far; None before there is one."""
+
+
+class Estimates:
+    """What to make of the percentages that DuckDB gives of one statement.
+
+    DuckDB weighs the parts of a plan without knowing how long each takes: a statement may begin at 35 % (what a join
+    builds its table of is read), reach 100 % long before its end, or fall back. So the time left is told from the rate
+    since the first percentage, and a percentage that falls, or has no room to grow, is shown no more.
+    """
+
+    def __init__(self) -> None:
+        self._first: tuple[float, float] | None = None
+        self._last = 0.0
+        self._wrong = False
+
+    def after(self, seconds: float, percentage: float) -> Estimate:
+        """The estimate after so many seconds.
+
+        Args:
+            seconds: How long the statement has been running.
+            percentage: What DuckDB says; 0 or less if it does not know.
+
+        Example:
+            >>> estimates = Estimates()
+            >>> estimates.after(1, 35), estimates.after(3, 45)
+            (Estimate(percentage=35, left=None), Estimate(percentage=45, left=11.0))
+            >>> estimates.after(4, 40)
+            Estimate(percentage=None, left=None)
+        """
+        self._wrong = self._wrong or 0 < percentage < self._last or percentage >= _ALL
+        if self._wrong or percentage <= 0:
+            return Estimate()
+        self._last = percentage
+        if self._first is None:
+            self._first = (seconds, percentage)
+        since, begun = self._first
+        # Before that it is a guess.
+        if percentage - begun < 1:
+            return Estimate(percentage)
+        return Estimate(percentage, (seconds - since) * (_ALL - percentage) / (percentage - begun))
 
 
 class QueryProgress:
@@ -40,6 +92,7 @@ class QueryProgress:
         self._started = time.perf_counter()
         self._shown = float("-inf")
         self._visible = self._over = False
+        self._estimates = Estimates()
         # The line is drawn by one thread, and hidden by the one that writes the result.
         self._lock = threading.Lock()
 
@@ -50,7 +103,7 @@ class QueryProgress:
         if self._stream is None or self._over or seconds < _QUIET_SECONDS or now - self._shown < _STEP_SECONDS:
             return
         self._shown = now
-        text = progress_text(seconds, self._percentage(), *self._read())
+        text = progress_text(seconds, self._estimates.after(seconds, self._percentage()), *self._read())
         with self._lock:
             if not self._over:
                 # A line that breaks could not be written over.
@@ -79,27 +132,26 @@ class QueryProgress:
         return 0, 0
 
 
-def progress_text(seconds: float, percentage: float, rows: int, bytes: int) -> str:
+def progress_text(seconds: float, estimate: Estimate, rows: int, bytes: int) -> str:
     """What the line says.
 
     Args:
         seconds: How long the statement has been running.
-        percentage: How far DuckDB thinks it is; 0 or less if it does not know.
+        estimate: How far it is.
         rows: Rows read from tables so far.
         bytes: Bytes read so far.
 
     Example:
-        >>> progress_text(4, 25, 8_000_000, 1_280_000_000)
+        >>> progress_text(4, Estimate(25, 12), 8_000_000, 1_280_000_000)
         '4 s, 25 %, 2,000,000 rows/s, 320.0 MB/s, 12 s left; Ctrl-C ends it'
-        >>> progress_text(2, -1, 0, 0)
+        >>> progress_text(2, Estimate(), 0, 0)
         '2 s; Ctrl-C ends it'
     """
     parts = [duration(seconds)]
-    if percentage > 0:
-        parts.append(f"{min(percentage, 100):.0f} %")
+    if estimate.percentage is not None:
+        parts.append(f"{estimate.percentage:.0f} %")
     if rows:
         parts += [f"{rows / seconds:,.0f} rows/s", f"{size(bytes / seconds)}/s"]
-    # Before that it is a guess.
-    if percentage >= 1:
-        parts.append(f"{duration(seconds * (100 - min(percentage, 100)) / percentage)} left")
+    if estimate.left is not None:
+        parts.append(f"{duration(estimate.left)} left")
     return f"{', '.join(parts)}; Ctrl-C ends it"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from engramsql.errors import ArgumentError
+from engramsql.export.visible import visible_lines
 from engramsql.shell.commands import registry
-from engramsql.shell.output import is_dumb
+from engramsql.shell.editor import edited
 from engramsql.shell.plain import read_line
 from engramsql.shell.statements import FORGOTTEN, finished, is_forgotten, meant
+from engramsql.shell.terminal import is_dumb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,11 +39,16 @@ def interact(session: Session, history: HistoryFile | None) -> None:
         except EOFError:
             return
         if text.strip():
-            session.execute(meant(text))
+            session.execute(meant(_told(text)))
 
 
 def _is_finished(text: str) -> bool:
     return finished(meant(text))
+
+
+def _told(text: str) -> str:
+    """What was typed, as UTF-8: in a locale that has ASCII alone, Python keeps the bytes of all else as no text."""
+    return text.encode(errors="surrogateescape").decode(errors="surrogateescape")
 
 
 def _plain(session: Session) -> Callable[[], str]:
@@ -51,7 +59,7 @@ def _plain(session: Session) -> Callable[[], str]:
     def read() -> str:
         lines = [session.draft] if session.draft else []
         if session.draft:
-            print(session.draft)
+            print(visible_lines(session.draft))
         session.draft = ""
         try:
             while not lines or not _is_finished("\n".join(lines)):
@@ -80,6 +88,13 @@ def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
     from engramsql.shell import highlight, keys
     from engramsql.shell.hints import Hints
 
+    def edit(text: str) -> str | None:
+        try:
+            return edited(text)
+        except (ArgumentError, OSError) as error:
+            session.say(str(error))
+            return None
+
     hints = Hints(session)
     kept, warn = (InMemoryHistory(), lambda: None) if history is None else _history(session, history)
     editor: PromptSession[str] = PromptSession(
@@ -92,11 +107,9 @@ def _edited(session: Session, history: HistoryFile | None) -> Callable[[], str]:
         lexer=highlight.LEXER,
         style=highlight.style(not os.environ.get("NO_COLOR")),
         include_default_pygments_style=False,
-        key_bindings=keys.bindings(_is_finished),
+        key_bindings=keys.bindings(_is_finished, edit),
         bottom_toolbar=hints.toolbar,
-        enable_open_in_editor=True,
         enable_suspend=True,
-        tempfile_suffix=".sql",
         search_ignore_case=True,
     )
     editor.app.timeoutlen = editor.app.ttimeoutlen = keys.ESCAPE_SECONDS

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engramsql._nearest import nearest_names
 from engramsql.errors import ArgumentError
 from engramsql.export import FORMATS
 
@@ -62,7 +62,7 @@ def number(text: str, least: int = 0, most: int = 1_000_000) -> int:
 
 def nearest(word: str, known: list[str]) -> str:
     """What to say after a name that is not known: the one that is nearly it, or all."""
-    near = difflib.get_close_matches(word.lower(), known, n=1)
+    near = nearest_names(word, known)
     return f"did you mean '{near[0]}'?" if near else f"one of {', '.join(known)}"
 
 
@@ -89,7 +89,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("timer", "off", "on or off", "time, rows and bytes read after each statement", switch),
         Setting("progress", "on", "on or off", "how far a long statement is", switch),
         Setting("pager", "on", "on or off", "results larger than the terminal go to $PAGER", switch),
-        Setting("history", "10000", "a number", "lines that the history keeps; 0 for no history", number),
+        Setting("history", "10000", "a number", "entries that the history keeps; 0 for no history", number),
     )
 }  # fmt: skip
 
@@ -158,5 +158,5 @@ class Settings:
 
     @property
     def history(self) -> int:
-        """Lines that the history keeps."""
+        """Entries that the history keeps: a statement of many lines is one."""
         return int(self._values["history"])

@@ -7,11 +7,14 @@ backslash is a command where a statement could begin, and nowhere else.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import duckdb
+
+from engramsql.sql_text import is_comment, parses
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -23,6 +26,12 @@ _END, _VERTICAL = b";", b"\\G"
 FORGOTTEN = "the statement is not finished: end it with ; or clear it with Ctrl-C"
 # Words that people type alone at a prompt, and what they stand for; no SQL statement is one of them.
 _WORDS = {"help": ".help", "?": ".help", "exit": ".quit", "quit": ".quit"}
+# What DuckDB takes for spaces besides those of ASCII: such as come with text that is pasted from a page, and the mark
+# that some editors put before a file.
+_SPACES = " \t\n\r\f\v\u00a0\u200b\u202f\u205f\u2060\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
+# Bytes that are no text, as Python keeps them; it takes as many bytes to write what stands for one to the tokenizer.
+_NO_TEXT = re.compile("[\ud800-\udfff]")
+_STANDS_FOR_NO_TEXT = "\ufffd"
 
 
 class Kind(Enum):
@@ -100,8 +109,13 @@ def is_forgotten(text: str, commands: Container[str]) -> bool:
 
 def _is_open_for_sql(statement: str) -> bool:
     """Whether what follows would be SQL, and not more of a text or a comment."""
-    tokens = duckdb.tokenize(f"{statement}\n.")
+    tokens = _tokens(f"{statement}\n.")
     return bool(tokens) and tokens[-1][0] >= len(statement.encode(errors="surrogatepass"))
+
+
+def _tokens(text: str) -> list[tuple[int, object]]:
+    """Where each token begins, in bytes, and its kind."""
+    return list(duckdb.tokenize(_NO_TEXT.sub(_STANDS_FOR_NO_TEXT, text)))
 
 
 def parse(text: str) -> Parsed:
@@ -133,9 +147,10 @@ def _statements(data: bytes, start: int) -> tuple[list[Piece], int, Piece | None
     """Statements from ``start`` on, up to the first command; where they end; and the one that has no end."""
     pieces: list[Piece] = []
     # The tokenizer counts bytes, and wants text.
-    tail = _text(data[start:])
     base, position, empty, skip = start, start, True, -1
-    for offset, kind in duckdb.tokenize(tail):
+    tokens = _tokens(_text(data[start:]))
+    ends = [*(offset for offset, _ in tokens[1:]), len(data) - start]
+    for (offset, kind), next_offset in zip(tokens, ends, strict=False):
         at = base + offset
         if at <= skip:
             continue
@@ -146,7 +161,7 @@ def _statements(data: bytes, start: int) -> tuple[list[Piece], int, Piece | None
             position, empty, skip = at + end, True, at + end - 1
             if _command_at(data, position) is not None:
                 return pieces, position, None
-        elif not _is_comment(data, at):
+        elif not is_comment(data, at) and _text(data[at : base + next_offset]).strip(_SPACES):
             empty = False
     rest = _piece(data, position, len(data))
     # A comment that is not closed may hide a statement: it is no end.
@@ -154,9 +169,11 @@ def _statements(data: bytes, start: int) -> tuple[list[Piece], int, Piece | None
 
 
 def _piece(data: bytes, start: int, end: int, *, vertical: bool = False) -> Piece:
-    while start < end and data[start : start + 1].isspace():
-        start += 1
-    return Piece(Kind.SQL, _text(data[start:end]).rstrip(), data.count(b"\n", 0, start), vertical)
+    # Behind a statement a space that is none of ASCII may be a name.
+    whole = _text(data[start:end].rstrip())
+    text = whole.lstrip(_SPACES)
+    before = whole[: len(whole) - len(text)]
+    return Piece(Kind.SQL, text, data.count(b"\n", 0, start) + before.count("\n"), vertical)
 
 
 def _command_at(data: bytes, position: int) -> tuple[int, int] | None:
@@ -192,18 +209,8 @@ def _end_at(data: bytes, offset: int) -> int:
     return 3 if following == _END else 2
 
 
-def _is_comment(data: bytes, offset: int) -> bool:
-    return data[offset : offset + 2] in (b"--", b"/*")
-
-
 def _parses(statement: str) -> bool:
-    if not statement:
-        return True
-    try:
-        duckdb.extract_statements(statement)
-    except duckdb.ParserException:
-        return False
-    return True
+    return not statement.strip(_SPACES) or parses(_NO_TEXT.sub(_STANDS_FOR_NO_TEXT, statement))
 
 
 def _text(data: bytes) -> str:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engramsql.errors import ArgumentError, ArgumentTypeError
+from engramsql.errors import ArgumentError, ArgumentTypeError, StorageError, UnknownTableError
 from engramsql.export.files.formats import COMPRESSIONS, VALUES, FileFormat, format_of
+from engramsql.export.files.places import refuse_sources
 
 if TYPE_CHECKING:
     from engramsql.database import Database
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Export", "Options", "export_to"]
 
+_KINDS = {"tokens": "tokens", "ids": "row ids"}
 _SELECT = re.compile(r"\s*(?:SELECT|FROM|WITH)\s", re.IGNORECASE)
 
 
@@ -75,11 +79,14 @@ def export_to(
 ) -> Export:
     """Writes a table, rows of it, e_t of a corpus, or a query; see :meth:`engramsql.Database.export`."""
     options = options or Options()
-    target = Path(os.path.abspath(path))
+    target = _target(path, several=options.rows_per_file is not None)
+    _check(options, tokens, ids)
     format = format_of(os.fspath(path), options.format)
     compression = _compression(format, options.compression)
-    _check(options, tokens, ids)
     table, source = _source(database, what, tokens, ids, format, options)
+    if table is not None:
+        source = _watched(source, table, ids if tokens is None else tokens, options.column)
+    refuse_sources(target, database, table, ids if tokens is None else tokens)
     layout = _layout(database, table, source, format, compression, options.values, target.parent)
     if options.rows_per_file is None:
         from engramsql.export.files.single import write_file
@@ -97,7 +104,7 @@ def export_to(
         target,
         layout,
         source,
-        options.rows_per_file,
+        int(options.rows_per_file),
         resume=options.resume,
         restart=options.restart,
         replace=options.replace,
@@ -124,31 +131,60 @@ def _compression(format: FileFormat, asked: str | None) -> str:
     return asked
 
 
+def _target(path: object, *, several: bool) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or isinstance(os.fspath(path), bytes):
+        raise ArgumentTypeError(f"path must be the name of a file or directory, got {type(path).__name__}")
+    name = os.fspath(path)
+    if not name or "\0" in name:
+        raise ArgumentError(f"{name!r:.60} names no file")
+    if name.endswith(os.sep) and not several:
+        raise ArgumentError(
+            f"'{name}' names a directory; name a file, or write several into it with --rows-per-file (rows_per_file=)"
+        )
+    return Path(os.path.abspath(name))
+
+
+def _check_types(options: Options) -> None:
+    """What a caller may get wrong that is no command line."""
+    for name in ("format", "compression", "values", "column", "per"):
+        value = getattr(options, name)
+        if not isinstance(value, str) and not (value is None and name != "per"):
+            raise ArgumentTypeError(f"{name} must be a text, got {type(value).__name__}")
+    for name in ("round", "resume", "restart", "replace"):
+        if not isinstance(getattr(options, name), bool):
+            raise ArgumentTypeError(f"{name} must be True or False, got {type(getattr(options, name)).__name__}")
+    if isinstance(options.columns, str):
+        raise ArgumentTypeError(f"columns must be a list of names, got the text {options.columns!r}")
+    if options.columns is not None and not isinstance(options.columns, Sequence):
+        raise ArgumentTypeError(f"columns must be a list of names, got {type(options.columns).__name__}")
+    if options.progress is not None and not callable(options.progress):
+        raise ArgumentTypeError(f"progress must be a function, got {type(options.progress).__name__}")
+
+
 def _check(options: Options, tokens: object, ids: object) -> None:
     """What can be said of the options without looking at anything."""
+    _check_types(options)
     if tokens is not None and ids is not None:
         raise ArgumentError("give tokens or ids, not both: they say which rows are exported")
     if options.values is not None and options.values not in VALUES:
         raise ArgumentError(f"no values '{options.values}'; one of {', '.join(VALUES)}")
     if options.round and options.values != "float16":
         raise ArgumentError("round (--round) belongs to values float16: the others are exact, or rounded by definition")
-    if isinstance(options.columns, str):
-        raise ArgumentTypeError(f"columns must be a list of names, got the text {options.columns!r}")
     if tokens is None and (options.per != "token" or options.history is not None):
         raise ArgumentError("per and history belong to tokens (--tokens, tokens=)")
     if tokens is None and ids is None and options.column is not None:
         raise ArgumentError(
             "column belongs to files of tokens or ids; the columns of the export are columns (--columns)"
         )
-    rows = options.rows_per_file
+    rows: Any = options.rows_per_file
     if rows is None:
         if options.resume or options.restart:
             raise ArgumentError(
                 "one file begins anew: what a failure leaves of it is removed; resume and restart belong to "
                 "rows_per_file (--rows-per-file)"
             )
-    elif isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-        raise ArgumentError(f"rows_per_file must be a number of at least 1, got {rows!r}")
+    elif isinstance(rows, bool) or not isinstance(rows, Integral) or not 1 <= int(rows) < 1 << 63:
+        raise ArgumentError(f"rows_per_file must be a number of at least 1, got {rows!r:.60}")
     if options.resume and options.restart:
         raise ArgumentError("resume goes on with an unfinished export and restart throws it away; give one of them")
 
@@ -173,14 +209,14 @@ def _source(
         )
     if isinstance(what, str) and _SELECT.match(what) and not os.path.exists(what):
         raise ArgumentError(f"{what[:60]!r} is a query, and what is exported a table or a relation: pass db.sql(...)")
-    table = database.table(what)
+    table = _table(database, what)
     columns = options.columns
     if columns is None and format.name == "npy":
         # One array: that of the vectors.
         stored, decoded = ("record", "e_t") if tokens is not None else ("row", "embedding")
         columns = [stored if options.values == "row" else decoded]
     if tokens is not None:
-        return table, _tokens(database, table, tokens, columns, options)
+        return table, _tokens(database, table, tokens, columns, format, options)
     from engramsql.export.files.table_source import ids_source, table_source
 
     if ids is None:
@@ -198,7 +234,46 @@ def _source(
     )
 
 
-def _tokens(database: Database, table: Table, tokens: Any, columns: Sequence[str] | None, options: Options) -> Source:
+def _table(database: Database, what: str | os.PathLike[str]) -> Table:
+    from engramsql.quoting import folded, identifier
+
+    try:
+        return database.table(what)
+    except UnknownTableError:
+        for view in database.views():
+            if isinstance(what, str) and folded(view.name) == folded(what):
+                query = f"FROM {identifier(view.name)}"
+                raise UnknownTableError(
+                    f"'{what}' is a SQL view and no table; export a query: --sql {shlex.quote(query)} (db.sql(...))"
+                ) from None
+        raise
+
+
+def _watched(source: Source, table: Table, given: object, column: str | None) -> Source:
+    """The source, which is refused in the end if what it is read from changed meanwhile."""
+    from engramsql.export.files.identity import changed
+    from engramsql.id_files import origin_of, paths_of
+
+    begun = source.identity["table"]
+    files = source.identity.get(source.kind) if paths_of(given) is not None else None
+
+    def check() -> None:
+        if changed(table, begun):
+            raise StorageError(f"table '{table.name}' changed while it was exported; export it again")
+        if files is not None and origin_of(given, column) != files:
+            raise StorageError(f"the files of {_KINDS[source.kind]} changed while they were read; export them again")
+
+    return replace(source, check_unchanged=check)
+
+
+def _tokens(
+    database: Database,
+    table: Table,
+    tokens: Any,
+    columns: Sequence[str] | None,
+    format: FileFormat,
+    options: Options,
+) -> Source:
     import numpy as np
 
     from engramsql.corpus import count_of, integers, pieces_of
@@ -227,6 +302,7 @@ def _tokens(database: Database, table: Table, tokens: Any, columns: Sequence[str
         files=[os.fspath(file) for file in files or []],
         total=count_of(tokens),
         views=views,
+        most_bytes=format.record_bytes,
     )
 
 
@@ -245,5 +321,4 @@ def _layout(
     shown = None if table is None else values or "float32"
     metadata = described(database, table, source.kind, shown)
     schema = source.schema.with_metadata({**(source.schema.metadata or {}), **metadata})
-    directory.mkdir(parents=True, exist_ok=True)
     return Layout(format, schema, compression, source.columns, directory)

@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from engramsql.errors import ArgumentError
+from engramsql.errors import ArgumentError, StorageError
 from engramsql.export.files.values import VALUE_KEY
 from engramsql.export.files.writer import refused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from engramsql.export.files.sink import Sink
@@ -152,15 +155,37 @@ class _Columns:
             None if index == direct else tempfile.TemporaryFile(dir=layout.directory)  # noqa: SIM115
             for index in range(len(self.columns))
         ]
+        self._checksums = [0] * len(self.columns)
 
     def write(self, batch: pa.RecordBatch, sink: Sink) -> None:
-        for column, array, waiting in zip(self.columns, batch.columns, self.waiting, strict=True):
+        for index, (column, array) in enumerate(zip(self.columns, batch.columns, strict=True)):
             values = _values(column, array, self.rows, self._format)
+            waiting = self.waiting[index]
             if waiting is None:
                 sink.write(values)
             else:
-                waiting.write(np.ascontiguousarray(values).data)
+                data = np.ascontiguousarray(values).data.cast("B")
+                waiting.write(data)
+                self._checksums[index] = zlib.crc32(data, self._checksums[index])
         self.rows += batch.num_rows
+
+    def blocks(self, index: int) -> Iterator[bytes]:
+        """A column that waited.
+
+        Raises:
+            StorageError: If it is not what was written: nobody asks the disk whether it has what waits.
+        """
+        waiting = self.waiting[index]
+        if waiting is None:
+            return
+        waiting.seek(0)
+        checksum = 0
+        while block := waiting.read(_BLOCK):
+            checksum = zlib.crc32(block, checksum)
+            yield block
+        if checksum != self._checksums[index]:
+            name = self.columns[index].name
+            raise StorageError(f"column '{name}' came back from the disk as other bytes than were written to it")
 
     def close(self) -> None:
         for waiting in self.waiting:
@@ -184,15 +209,13 @@ class Npz:
         """Writes the archive."""
         columns = self._columns
         with zipfile.ZipFile(self._sink, "w", zipfile.ZIP_STORED) as archive:
-            for column, waiting in zip(columns.columns, columns.waiting, strict=True):
+            for index, column in enumerate(columns.columns):
                 # The oldest time that an archive knows: the same records make the same file.
                 member = zipfile.ZipInfo(f"{column.name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
                 with archive.open(member, "w", force_zip64=True) as file:
                     file.write(_npy_header(column, columns.rows))
-                    if waiting is not None:
-                        waiting.seek(0)
-                        while block := waiting.read(_BLOCK):
-                            file.write(block)
+                    for block in columns.blocks(index):
+                        file.write(block)
         columns.close()
 
     def abandon(self) -> None:
@@ -205,6 +228,9 @@ class Safetensors:
 
     def __init__(self, layout: Layout, sink: Sink) -> None:
         columns = [_column(field, "safetensors", layout) for field in layout.schema]
+        if (reserved := "__metadata__") in layout.schema.names:
+            type_ = layout.schema.field(reserved).type
+            raise refused("safetensors", reserved, type_, "the name means something else there; name it otherwise")
         widest = max(range(len(columns)), key=lambda index: columns[index].row_bytes)
         self._order = [widest, *(index for index in range(len(columns)) if index != widest)]
         self._sink = sink
@@ -232,11 +258,8 @@ class Safetensors:
     def close(self) -> None:
         """Adds the other tensors, and writes the header."""
         for index in self._order[1:]:
-            waiting = self._columns.waiting[index]
-            if waiting is not None:
-                waiting.seek(0)
-                while block := waiting.read(_BLOCK):
-                    self._sink.write(block)
+            for block in self._columns.blocks(index):
+                self._sink.write(block)
         self._sink.seek(0)
         self._sink.write(self._header_bytes.to_bytes(8, "little"))
         self._sink.write(self._header(self._columns.rows).ljust(self._header_bytes))

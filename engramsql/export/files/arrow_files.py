@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engramsql.export.files.sink import Sink
     from engramsql.export.files.writer import Layout
 
@@ -14,13 +16,10 @@ __all__ = ["IpcFile", "IpcStream", "Parquet"]
 
 
 class _Ipc:
-    def __init__(self, layout: Layout, sink: Sink) -> None:
+    def __init__(self, open_writer: Callable[..., pa.ipc.RecordBatchStreamWriter], layout: Layout, sink: Sink) -> None:
         compression = None if layout.compression == "none" else layout.compression
-        self._writer = self._open(sink, layout.schema, pa.ipc.IpcWriteOptions(compression=compression))
-
-    @staticmethod
-    def _open(sink: Sink, schema: pa.Schema, options: pa.ipc.IpcWriteOptions) -> pa.ipc.RecordBatchStreamWriter:
-        raise NotImplementedError
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        self._writer = open_writer(sink, layout.schema, options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds records."""
@@ -37,17 +36,15 @@ class _Ipc:
 class IpcFile(_Ipc):
     """An Arrow IPC file: with a footer that says where its batches are."""
 
-    @staticmethod
-    def _open(sink: Sink, schema: pa.Schema, options: pa.ipc.IpcWriteOptions) -> pa.ipc.RecordBatchStreamWriter:
-        return pa.ipc.new_file(sink, schema, options=options)
+    def __init__(self, layout: Layout, sink: Sink) -> None:
+        super().__init__(pa.ipc.new_file, layout, sink)
 
 
 class IpcStream(_Ipc):
     """An Arrow IPC stream, with its end marker."""
 
-    @staticmethod
-    def _open(sink: Sink, schema: pa.Schema, options: pa.ipc.IpcWriteOptions) -> pa.ipc.RecordBatchStreamWriter:
-        return pa.ipc.new_stream(sink, schema, options=options)
+    def __init__(self, layout: Layout, sink: Sink) -> None:
+        super().__init__(pa.ipc.new_stream, layout, sink)
 
 
 class Parquet:

@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from engramsql import cli
 from engramsql._views import without_variables
 from engramsql.commands import require
 from engramsql.database import connect
 from engramsql.errors import ArgumentError
+from engramsql.exit_codes import GOOD
 from engramsql.export.files import Options, export_to
 from engramsql.export.files import options as grammar
+from engramsql.messages import say
 from engramsql.progress import ProgressLine, elapsed, size
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         if what is not None and options.ram_budget is None and "ENGRAMSQL_RAM_BUDGET" not in os.environ:
             _bound_row_cache(database, what)
         print(_exported(database, what, options))
-    return cli.GOOD
+    return GOOD
 
 
 def _bound_row_cache(database: Database, what: str | Path) -> None:
@@ -178,5 +179,5 @@ def _told_to_resume(output: str) -> Iterator[None]:
         path = Path(os.path.abspath(output))
         kept = path.with_name(f".{path.name}.unfinished").exists()
         what = "what is complete is kept, go on with --resume" if kept else "nothing was written"
-        cli.say(f"engramsql: interrupted; {what}")
+        say(f"engramsql: interrupted; {what}")
         raise

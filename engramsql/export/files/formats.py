@@ -25,6 +25,8 @@ class FileFormat(NamedTuple):
     nulls: bool
     """Whether a value may be NULL."""
     summary: str
+    record_bytes: int = 96 << 20
+    """Vectors of one record at most: writing takes a multiple of them, which the memory of an export bounds."""
 
 
 _ARROW = "engramsql.export.files.arrow_files"
@@ -38,7 +40,9 @@ FILE_FORMATS = {
         FileFormat("arrow", (".arrow", ".ipc"), (_ARROW, "IpcFile"), _IPC, True, "Arrow IPC file"),
         FileFormat("arrows", (".arrows",), (_ARROW, "IpcStream"), _IPC, True, "Arrow IPC stream"),
         FileFormat("feather", (".feather",), (_ARROW, "IpcFile"), _IPC, True, "Feather V2, the Arrow IPC file"),
-        FileFormat("parquet", (".parquet", ".pq"), (_ARROW, "Parquet"), ("zstd", "lz4", "none"), True, "Parquet"),
+        FileFormat(
+            "parquet", (".parquet", ".pq"), (_ARROW, "Parquet"), ("zstd", "lz4", "none"), True, "Parquet", 24 << 20
+        ),
         FileFormat("npy", (".npy",), (_ARRAYS, "Npy"), ("none",), False, "one column as a NumPy array"),
         FileFormat("npz", (".npz",), (_ARRAYS, "Npz"), ("none",), False, "a NumPy array per column"),
         FileFormat("safetensors", (".safetensors",), (_ARRAYS, "Safetensors"), ("none",), False, "a tensor per column"),

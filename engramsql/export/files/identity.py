@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engramsql.database import Database
     from engramsql.engine import Spec, Table
 
-__all__ = ["described", "file_identity", "table_identity"]
+__all__ = ["changed", "described", "file_identity", "readable", "table_identity"]
 
 
 def table_identity(table: Table) -> dict[str, Any]:
@@ -70,6 +70,24 @@ def file_identity(paths: Sequence[str | os.PathLike[str]]) -> list[dict[str, Any
     return found
 
 
+def changed(table: Table, begun: dict[str, Any]) -> bool:
+    """Whether the files of a table are others than when its identity was ``begun``."""
+    try:
+        return table_identity(table) != begun
+    except OSError:
+        return True
+
+
+def readable(text: str) -> str:
+    r"""The text with the bytes of a path that are no UTF-8 as ``\xff``: files and their metadata are UTF-8.
+
+    Example:
+        >>> print(readable(os.fsdecode(b"a\xff.txt")))
+        a\xff.txt
+    """
+    return os.fsencode(text).decode("utf-8", "backslashreplace")
+
+
 def described(database: Database, table: Table | None, kind: str, values: str | None) -> dict[str, str]:
     """Metadata of the schema: where the records come from and how to read their values. Texts all."""
     import duckdb
@@ -100,7 +118,7 @@ def described(database: Database, table: Table | None, kind: str, values: str | 
             "engramsql.source": os.fspath(table.source),
             "engramsql.source_digest": _digest(database, table),
         }
-    return {key: str(value) for key, value in found.items() if value is not None}
+    return {key: readable(str(value)) for key, value in found.items() if value is not None}
 
 
 def _digest(database: Database, table: Table) -> str | None:

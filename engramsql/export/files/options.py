@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from engramsql._arguments import count
 from engramsql.export.files.formats import COMPRESSIONS, ENDINGS, FILE_FORMATS, VALUES
 
 __all__ = ["build"]
@@ -63,7 +64,7 @@ def build(parser: argparse.ArgumentParser) -> None:
         "--history", metavar="ID,...", type=_ids, help="token ids before every sequence of --tokens, newest last"
     )
     parser.add_argument(
-        "--rows-per-file", metavar="N", type=_count, help="write files of N records into the directory PATH"
+        "--rows-per-file", metavar="N", type=count, help="write files of N records into the directory PATH"
     )
     parser.add_argument(
         "--ram-budget",
@@ -93,9 +94,3 @@ def _ids(text: str) -> list[int]:
         if not (word.isascii() and word.isdigit() and int(word) < 1 << 63):
             raise argparse.ArgumentTypeError(f"'{word}' is no token id; give ids with commas: 17,4,256")
     return [int(word) for word in words]
-
-
-def _count(text: str) -> int:
-    if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 63:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is no number of at least 1")

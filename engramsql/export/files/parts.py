@@ -7,10 +7,10 @@ file that is complete stands in the manifest with its checksum.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -18,10 +18,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from engramsql.errors import ArgumentError, EngramError, StorageError
-from engramsql.export.files.pipeline import computed
+from engramsql.errors import ArgumentError, StorageError
+from engramsql.export.files.manifest import (
+    MANIFEST,
+    Part,
+    check_files,
+    difference,
+    finished,
+    fixed_of,
+    listed,
+    manifest_of,
+    read_manifest,
+    sha256_of,
+)
+from engramsql.export.files.pipeline import computed, waited_for
 from engramsql.export.files.single import Filling, filling
-from engramsql.interchange.files import new_file, sync_directory
+from engramsql.publishing import new_file, storage_errors, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,45 +43,9 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], object]
 
-__all__ = ["MANIFEST", "Part", "read_manifest", "write_parts"]
+__all__ = ["write_parts"]
 
-MANIFEST = "manifest.json"
-_KIND, _VERSION = "engramsql-export", 1
 _LOCK = ".lock"
-_BLOCK = 4 << 20
-# What of a manifest must be the same for an export to go on, in words.
-_SAME = {
-    "format": "the format",
-    "compression": "the compression",
-    "rows_per_file": "--rows-per-file (rows_per_file=)",
-    "schema": "the schema",
-    "source": "what is exported",
-}
-_SOURCE_WORDS = {
-    "table": "the table",
-    "tokens": "the files of tokens",
-    "ids": "the files of row ids",
-    "columns": "--columns (columns=)",
-    "values": "--values (values=)",
-    "round": "--round (round=)",
-    "per": "--per (per=)",
-    "history": "--history (history=)",
-    "sql": "the query",
-}
-
-
-@dataclass(frozen=True)
-class Part:
-    """One file of an export."""
-
-    file: str
-    rows: int
-    bytes: int
-    sha256: str
-
-    def record(self) -> dict[str, Any]:
-        """As the manifest has it."""
-        return {"file": self.file, "rows": self.rows, "bytes": self.bytes, "sha256": self.sha256}
 
 
 def write_parts(
@@ -90,56 +66,51 @@ def write_parts(
             there is an unfinished export of another kind.
         StorageError: If there is an unfinished export and neither ``resume`` nor ``restart``; if the system refuses.
     """
-    fixed = _fixed(layout, source, rows_per_file)
-    if os.path.lexists(path):
-        if resume and (found := _finished(path, fixed)) is not None:
-            return found
-        if not replace:
-            raise ArgumentError(
-                f"'{path}' exists already; name a new directory, or replace it (--replace, replace=True)"
-            )
-        if not path.is_dir() or path.is_symlink() or _foreign(path):
-            raise ArgumentError(f"'{path}' is no directory of an export alone, so it is not replaced; name another one")
+    fixed = fixed_of(layout, source, rows_per_file)
+    if resume and (found := finished(path, fixed)) is not None:
+        return found
+    _check_place(path, replace=replace)
     unfinished = path.with_name(f".{path.name}.unfinished")
-    with _storage(path), _begun(unfinished, path, resume=resume, restart=restart) as going:
+    with storage_errors(path), _begun(unfinished, path, resume=resume, restart=restart) as going:
+        # Another process may have completed its export while this one looked for the lock.
+        _check_place(path, replace=replace)
         parts = _parts_of(unfinished, fixed, path) if going else []
         export = _Parts(unfinished, layout, fixed, source, rows_per_file, parts)
         try:
             export.run(progress)
+            source.check_unchanged()
             export.complete()
         except BaseException:
             if not (source.resumable and export.parts):
                 # Nothing that could go on.
                 shutil.rmtree(unfinished, ignore_errors=True)
             raise
-        _publish(unfinished, path)
+        _publish(unfinished, path, replace=replace)
     return export.parts
 
 
-@contextmanager
-def _storage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, EngramError):
-            raise
-        raise StorageError(f"cannot write '{path}': {error.strerror or error}") from error
+def _check_place(path: Path, *, replace: bool) -> None:
+    """Refuses a place that has something already, unless it is an export that is to be replaced."""
+    if not os.path.lexists(path):
+        return
+    if not replace:
+        raise ArgumentError(f"'{path}' exists already; name a new directory, or replace it (--replace, replace=True)")
+    if not path.is_dir() or path.is_symlink() or _foreign(path):
+        raise ArgumentError(f"'{path}' is no directory of an export alone, so it is not replaced; name another one")
 
 
 @contextmanager
 def _begun(unfinished: Path, path: Path, *, resume: bool, restart: bool) -> Iterator[bool]:
     """The unfinished directory, which nobody else writes to meanwhile; whether it goes on."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    going = unfinished.is_dir()
-    unfinished.mkdir(exist_ok=True)
-    descriptor = os.open(unfinished / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = _locked(unfinished, path)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StorageError(f"another process is exporting to '{path}'") from None
+        old = _old(path)
+        if old.is_dir() and not os.path.lexists(path):
+            # A kill between the two renames of a replacement.
+            os.rename(old, path)
         # A directory that was killed before its first manifest has nothing to go on with.
-        going = going and (unfinished / MANIFEST).exists()
+        going = (unfinished / MANIFEST).exists()
         if going and not (resume or restart):
             raise StorageError(
                 f"there is an unfinished export to '{path}'; go on with it (--resume, resume=True) or throw it away "
@@ -151,54 +122,47 @@ def _begun(unfinished: Path, path: Path, *, resume: bool, restart: bool) -> Iter
             _clear(unfinished, set())
         yield going
     finally:
+        # What has no manifest is nothing to go on with; by now the directory may be another's.
+        if _is_lock(descriptor, unfinished) and not (unfinished / MANIFEST).exists():
+            shutil.rmtree(unfinished, ignore_errors=True)
         os.close(descriptor)
+
+
+def _locked(unfinished: Path, path: Path) -> int:
+    """The descriptor of the lock of the unfinished directory, which is made if there is none."""
+    while True:
+        unfinished.mkdir(exist_ok=True)
+        try:
+            descriptor = os.open(unfinished / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError:
+            continue  # It just got its name.
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise StorageError(f"another process is exporting to '{path}'") from None
+        # Whoever had it may have given the directory its name since it was opened here.
+        if _is_lock(descriptor, unfinished):
+            return descriptor
+        os.close(descriptor)
+
+
+def _is_lock(descriptor: int, unfinished: Path) -> bool:
+    """Whether an open lock is the one of the directory that has the name now."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(unfinished / _LOCK))
+    except FileNotFoundError:
+        return False
 
 
 def _clear(directory: Path, kept: set[str]) -> None:
     for left in directory.iterdir():
-        if left.name not in kept | {_LOCK}:
+        if left.name in kept | {_LOCK}:
+            continue
+        if left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left)
+        else:
             left.unlink()
-
-
-def _fixed(layout: Layout, source: Source, rows_per_file: int) -> dict[str, Any]:
-    """What must be the same for an export to go on."""
-    fixed = {
-        "format": layout.format.name,
-        "compression": layout.compression,
-        "rows_per_file": rows_per_file,
-        "schema": [{"name": field.name, "type": str(field.type)} for field in layout.schema],
-        "source": {"kind": source.kind, **source.identity},
-    }
-    # As it comes back from the manifest.
-    round_trip: dict[str, Any] = json.loads(json.dumps(fixed))
-    return round_trip
-
-
-def read_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of an export.
-
-    Raises:
-        ArgumentError: If there is none, or it is another's.
-    """
-    name = directory / MANIFEST
-    try:
-        manifest = json.loads(name.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ArgumentError(f"cannot read '{name}': {error}") from None
-    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
-        raise ArgumentError(f"'{name}' is no manifest of an export")
-    if manifest.get("version") != _VERSION:
-        raise ArgumentError(f"'{name}' has version {manifest.get('version')}; this program reads version {_VERSION}")
-    return manifest
-
-
-def _difference(manifest: dict[str, Any], fixed: dict[str, Any]) -> str | None:
-    """What an unfinished export does not have in common with the one that was asked for."""
-    old, new = manifest.get("source") or {}, fixed["source"]
-    for key in (*_SOURCE_WORDS, *(new.keys() | old.keys())):
-        if old.get(key) != new.get(key):
-            return _SOURCE_WORDS.get(key, "what is exported")
-    return next((words for key, words in _SAME.items() if manifest.get(key) != fixed[key]), None)
 
 
 def _parts_of(unfinished: Path, fixed: dict[str, Any], path: Path) -> list[Part]:
@@ -208,74 +172,57 @@ def _parts_of(unfinished: Path, fixed: dict[str, Any], path: Path) -> list[Part]
         ArgumentError: If it is another export, or a file of it is not what was written.
     """
     manifest = read_manifest(unfinished)
-    if (what := _difference(manifest, fixed)) is not None:
+    if (what := difference(manifest, fixed)) is not None:
         raise ArgumentError(
             f"{what} changed since the unfinished export to '{path}' was begun; repeat the command as it was, or throw "
             "it away (--restart, restart=True)"
         )
-    parts = [Part(**record) for record in manifest["files"]]
+    parts = listed(manifest, unfinished)
     _clear(unfinished, {MANIFEST, *(part.file for part in parts)})
-    for part in parts:
-        try:
-            found = _sha256(unfinished / part.file)
-        except FileNotFoundError:
-            found = "no file"
-        if found != part.sha256:
-            raise ArgumentError(
-                f"'{unfinished / part.file}' is not what was written there; throw the unfinished export away "
-                "(--restart, restart=True)"
-            )
+    check_files(unfinished, parts, "throw the unfinished export away (--restart, restart=True)")
     return parts
-
-
-def _finished(path: Path, fixed: dict[str, Any]) -> list[Part] | None:
-    """The files of an export that is complete already, if it is this one."""
-    try:
-        manifest = read_manifest(path)
-    except ArgumentError:
-        return None
-    if not manifest.get("complete") or _difference(manifest, fixed) is not None:
-        return None
-    return [Part(**record) for record in manifest["files"]]
 
 
 def _foreign(path: Path) -> bool:
     """Whether a directory has anything but an export."""
     try:
         manifest = read_manifest(path)
-        known = {MANIFEST, *(str(record["file"]) for record in manifest["files"])}
-    except (ArgumentError, KeyError, TypeError):
+        # A kill just after it got its name leaves the lock.
+        known = {MANIFEST, _LOCK, *(part.file for part in listed(manifest, path))}
+    except ArgumentError:
         return True
     return any(name not in known for name in os.listdir(path))
 
 
-def _publish(unfinished: Path, path: Path) -> None:
-    """Gives the export its name; an export of that name is removed when the new one is there."""
-    (unfinished / _LOCK).unlink()
+def _old(path: Path) -> Path:
+    """Where an export waits that is being replaced."""
+    return path.with_name(f".{path.name}.replaced")
+
+
+def _publish(unfinished: Path, path: Path, *, replace: bool) -> None:
+    """Gives the export its name; an export of that name is removed when the new one is there.
+
+    Raises:
+        ArgumentError: If something came to be there meanwhile that is not to be replaced.
+    """
     sync_directory(unfinished)
-    old = path.with_name(f".{path.name}.replaced")
+    old = _old(path)
+    _check_place(path, replace=replace)
     replaced = path.is_dir()
     if replaced:
         shutil.rmtree(old, ignore_errors=True)
         os.rename(path, old)
     try:
+        # It takes the place of nothing, or of an empty directory.
         os.rename(unfinished, path)
     except OSError:
         if replaced:
             os.rename(old, path)
         raise
+    # Until now: without it another process would begin in the directory.
+    (path / _LOCK).unlink()
     sync_directory(path.parent)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb", buffering=0) as file:
-        block = bytearray(_BLOCK)
-        view = memoryview(block)
-        while count := file.readinto(view):
-            digest.update(view[:count])
-    return digest.hexdigest()
 
 
 class _Parts:
@@ -292,6 +239,7 @@ class _Parts:
     ) -> None:
         self._directory, self._layout, self._fixed, self._source = directory, layout, fixed, source
         self._rows_per_file = rows_per_file
+        self._stopped = threading.Event()
         self.parts = parts
 
     def run(self, progress: Progress | None) -> None:
@@ -299,29 +247,37 @@ class _Parts:
         if not self.parts:
             self._save(complete=False)
         with ThreadPoolExecutor(1, thread_name_prefix="engramsql-export-seal") as sealer:
-            sealing: list[Future[None]] = []
-            first = sum(part.rows for part in self.parts)
-            if self.parts and self.parts[-1].rows < self._rows_per_file:
-                return  # The last file is the only one that may be shorter.
-            with computed(self._source, first, self._rows_per_file) as batches, _Current(self) as current:
-                for batch, done in batches:
-                    current.write(batch)
-                    if current.rows >= self._rows_per_file:
-                        sealing.append(sealer.submit(self._seal, current.finish()))
-                        if len(sealing) > 1:
-                            sealing.pop(0).result()
-                    if progress is not None:
-                        progress("writing", done, self._source.total)
-                # An export of no records is one file without records: its columns are there.
-                if current.rows or (not self.parts and not sealing):
+            try:
+                self._fill(sealer, progress)
+            except KeyboardInterrupt:
+                # A file may have many gigabytes to be hashed yet.
+                self._stopped.set()
+                raise
+
+    def _fill(self, sealer: ThreadPoolExecutor, progress: Progress | None) -> None:
+        sealing: list[Future[None]] = []
+        first = sum(part.rows for part in self.parts)
+        if self.parts and self.parts[-1].rows < self._rows_per_file:
+            return  # The last file is the only one that may be shorter.
+        with computed(self._source, first, self._rows_per_file) as batches, _Current(self) as current:
+            for batch, done in batches:
+                current.write(batch)
+                if current.rows >= self._rows_per_file:
                     sealing.append(sealer.submit(self._seal, current.finish()))
-            for future in sealing:
-                future.result()
+                    if len(sealing) > 1:
+                        waited_for(sealing.pop(0))
+                if progress is not None:
+                    progress("writing", done, self._source.total)
+            # An export of no records is one file without records: its columns are there.
+            if current.rows or (not self.parts and not sealing):
+                sealing.append(sealer.submit(self._seal, current.finish()))
+        for future in sealing:
+            waited_for(future)
 
     def _seal(self, filled: _Filled) -> None:
         """Makes a file that is complete a part of the export."""
         growing = self._directory / f".{filled.name}.growing"
-        part = Part(filled.name, filled.rows, growing.stat().st_size, _sha256(growing))
+        part = Part(filled.name, filled.rows, growing.stat().st_size, sha256_of(growing, self._stopped.is_set))
         with open(growing, "rb+", buffering=0) as file:
             os.fsync(file.fileno())
             # Nobody reads it again here.
@@ -336,16 +292,7 @@ class _Parts:
         self._save(complete=True)
 
     def _save(self, *, complete: bool) -> None:
-        metadata = {key.decode(): value.decode() for key, value in (self._layout.schema.metadata or {}).items()}
-        manifest = {
-            "kind": _KIND,
-            "version": _VERSION,
-            "complete": complete,
-            **self._fixed,
-            "metadata": metadata,
-            "rows": sum(part.rows for part in self.parts),
-            "files": [part.record() for part in self.parts],
-        }
+        manifest = manifest_of(self._fixed, self.parts, complete=complete)
         with new_file(self._directory / MANIFEST, replace=True) as file:
             file.write(json.dumps(manifest, indent=1).encode() + b"\n")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from engramsql.export.files.source import Source
 
-__all__ = ["Computed", "computed"]
+__all__ = ["Computed", "computed", "waited_for"]
+
+T = TypeVar("T")
 
 WORKERS = 2
 # Batches that wait for the writer or are computed, in bytes: enough that no thread waits for another.
@@ -132,18 +134,12 @@ class _Line:
         while (item := self._next()) is not None:
             if isinstance(item, BaseException):
                 raise item
-            while True:
-                try:
-                    batch = item.future.result(_STEP_SECONDS)
-                    break
-                except FutureTimeout:
-                    # Since 3.11 that is the TimeoutError of a computation too.
-                    if item.future.done():
-                        batch = item.future.result()
-                        break
+            batch = waited_for(item.future)
             yield Computed(batch, item.done)
             del batch
             self._memory.give(item.memory)
+        # It has nothing to do any more: to interrupt it would interrupt what others run on its connection.
+        self._feeder.join()
 
     def _next(self) -> _Started | BaseException | None:
         while True:
@@ -160,6 +156,17 @@ class _Line:
             self._source.interrupt()
             self._feeder.join(_STEP_SECONDS)
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def waited_for(future: Future[T]) -> T:
+    """What a thread makes, as soon as it is there; Ctrl-C ends the wait."""
+    while True:
+        try:
+            return future.result(_STEP_SECONDS)
+        except FutureTimeout:
+            # Since 3.11 that is the TimeoutError of a computation too.
+            if future.done():
+                return future.result()
 
 
 def _aligned(size: int) -> NDArray[np.uint8]:

@@ -13,7 +13,7 @@ from engramsql.errors import ArgumentError
 from engramsql.export.files.pipeline import computed
 from engramsql.export.files.sink import Sink
 from engramsql.export.files.writer import open_writer
-from engramsql.interchange.files import new_file
+from engramsql.publishing import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,4 +85,5 @@ def write_file(path: Path, layout: Layout, source: Source, *, replace: bool, pro
             rows += batch.num_rows
             if progress is not None:
                 progress("writing", done, source.total)
+        source.check_unchanged()
     return Written(rows, filled.sink.size)

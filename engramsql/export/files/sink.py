@@ -7,6 +7,7 @@ and the pages would take the place of those of the table.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ __all__ = ["Sink"]
 # Writing out begins for each of these, and is waited for when there are a few of them.
 _WINDOW = 16 << 20
 _BEHIND = 4
+_NOT_KNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.ESPIPE, errno.EOPNOTSUPP})
 # linux/fs.h: wait for what is being written, begin to write, wait for that.
 _WAIT_BEFORE, _WRITE, _WAIT_AFTER = 1, 2, 4
 
@@ -109,7 +111,14 @@ def _sync_file_range() -> Callable[..., int] | None:
 
 
 def _range_to_disk(descriptor: int, start: int, length: int, flags: int) -> None:
-    """Only to have it done early: whether it worked is told by the sync at the end."""
+    """Has some bytes on the disk early.
+
+    Raises:
+        OSError: If writing out failed: the system tells each failure once, so the sync at the end would not hear of it.
+    """
     function = _sync_file_range()
-    if function is not None:
-        function(descriptor, start, length, flags)
+    if function is not None and function(descriptor, start, length, flags) != 0:
+        number = ctypes.get_errno()
+        # What is not known of this system, or of this file, is only not done early.
+        if number not in _NOT_KNOWN:
+            raise OSError(number, os.strerror(number))

@@ -53,12 +53,9 @@ class Source:
 
     kind: str
     """``table``, ``ids``, ``tokens`` or ``query``."""
-    label: str
     schema: pa.Schema
     tasks: Callable[[int, int], Iterator[Task]]
     """The batches from a record on, cut where a file of so many records is full: a resumed export has the same ones."""
-    rows: int | None
-    """Records, if that is known beforehand."""
     total: int
     """What ``Task.done`` goes up to; 0 if that is not known."""
     identity: dict[str, Any]
@@ -68,6 +65,8 @@ class Source:
     interrupt: Callable[[], None] = field(default=lambda: None)
     """Ends a computation that cannot be waited for."""
     resumable: bool = True
+    check_unchanged: Callable[[], None] = field(default=lambda: None)
+    """Refuses if the table or a file changed since the export began: what was written would be a bit of both."""
 
 
 def chosen(columns: Sequence[str] | None, default: Sequence[str], known: Sequence[str], what: str) -> list[str]:

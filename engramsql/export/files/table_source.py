@@ -57,10 +57,8 @@ def table_source(
 
     return Source(
         kind="table",
-        label=table.name,
         schema=build.schema,
         tasks=tasks,
-        rows=table.rows,
         total=table.rows * table.row_bytes,
         identity={"table": table_identity(table), **_choices(names, values, rounded)},
     )
@@ -105,10 +103,8 @@ def ids_source(
 
     return Source(
         kind="ids",
-        label=table.name,
         schema=build.schema,
         tasks=tasks,
-        rows=None,
         total=0,
         identity={"table": table_identity(table), "ids": origin, **_choices(names, values, rounded)},
         resumable=origin is not None,
@@ -133,9 +129,10 @@ class _Batches:
             else:
                 fields.append(pa.field(name, _SMALL[name][0]))
         self.schema = pa.schema(fields)
-        small = sum(_SMALL[name][1] for name in names if name in _SMALL)
+        # The ids themselves too.
+        self._small_bytes = 8 + sum(_SMALL[name][1] for name in names if name in _SMALL)
         widest = max((value.width for value in vectors.values()), default=1)
-        self.rows = rows_of_batch(self._vector_bytes + small, widest)
+        self.rows = rows_of_batch(self._vector_bytes + self._small_bytes, widest)
 
     def task(self, first: int, block: IdBlock, done: int) -> Task:
         """The batch of ids whose first is number ``first``."""
@@ -160,7 +157,7 @@ class _Batches:
                     used += -(-len(ids) * vector.vector_bytes // 64) * 64
             return pa.record_batch(arrays, schema=self.schema)
 
-        return Task(len(ids) * self._vector_bytes + 64 * len(self._vectors), compute, done)
+        return Task(len(ids) * (self._vector_bytes + self._small_bytes) + 64 * len(self._vectors), compute, done)
 
 
 def _masked(array: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:

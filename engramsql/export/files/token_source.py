@@ -11,7 +11,7 @@ import pyarrow as pa
 from engramsql.corpus import Piece, within
 from engramsql.errors import ArgumentError, TokenIdError
 from engramsql.export.files import source
-from engramsql.export.files.identity import table_identity
+from engramsql.export.files.identity import readable, table_identity
 from engramsql.export.files.source import Source, Task, chosen, rows_of_batch, vector_columns
 from engramsql.export.files.stretches import Stretch, checked, stretches, whole
 
@@ -25,6 +25,10 @@ __all__ = ["MOST_RECORD_BYTES", "token_source"]
 
 MOST_RECORD_BYTES = 96 << 20
 """Bytes of the vectors of one sequence in one record, which lie in memory together."""
+# Of a token beside its vectors: its id, its sequence and its place, and what they are computed from.
+_TOKEN_BYTES = 32
+# Sequences that are gathered into a batch at most: each has arrays of its own meanwhile, and may have one token.
+_MOST_SEQUENCES = 1 << 13
 
 
 def token_source(
@@ -40,6 +44,7 @@ def token_source(
     files: Sequence[str],
     total: int,
     views: bool,
+    most_bytes: int = MOST_RECORD_BYTES,
 ) -> Source:
     """e_t of every token of a corpus.
 
@@ -55,6 +60,7 @@ def token_source(
         files: The files of the corpus; records name theirs if there are several.
         total: Tokens of the corpus, or 0.
         views: Whether views of the table may be asked for its tokens.
+        most_bytes: Bytes of the vectors of one sequence at most, as far as its format bounds them.
 
     Raises:
         ArgumentError: If a column is not known.
@@ -80,7 +86,11 @@ def token_source(
     given = history[-spec.history_len :] if spec.history_len else history[:0]
     _check_history(spec, history)
     e_t = _Reader(table, spec, given, views)
-    build = (_PerToken if per == "token" else _PerSequence)(names, vectors, e_t, _Files(files))
+    build: _PerToken | _PerSequence
+    if per == "token":
+        build = _PerToken(names, vectors, e_t, _Files(files))
+    else:
+        build = _PerSequence(names, vectors, e_t, _Files(files), min(most_bytes, MOST_RECORD_BYTES))
 
     def tasks(first: int, rows_per_file: int) -> Iterator[Task]:
         return build.tasks(checked(within(pieces(), spec.vocab_size), spec.vocab_size), first, rows_per_file)
@@ -96,10 +106,8 @@ def token_source(
     }
     return Source(
         kind="tokens",
-        label=table.name,
         schema=build.schema,
         tasks=tasks,
-        rows=None,
         total=total,
         identity=identity,
         resumable=origin is not None,
@@ -168,8 +176,10 @@ class _Files:
     """The names of the files of a corpus as a column: the same dictionary for every batch, as IPC files demand."""
 
     def __init__(self, files: Sequence[str]) -> None:
-        self._names = pa.array(list(files), pa.string())
-        self._numbers = {name: number for number, name in enumerate(files)}
+        # A file that is given twice has one name.
+        names = list(dict.fromkeys(files))
+        self._names = pa.array([readable(name) for name in names], pa.string())
+        self._numbers = {name: number for number, name in enumerate(names)}
 
     def column(self, file: str | None, count: int) -> pa.Array:
         """``count`` times the name of a file."""
@@ -192,7 +202,7 @@ class _PerToken:
         )
         self._bytes = sum(vector.vector_bytes for vector in vectors.values())
         widest = max((vector.width for vector in vectors.values()), default=1)
-        self._step = rows_of_batch(self._bytes + 32, widest)
+        self._step = rows_of_batch(self._bytes + _TOKEN_BYTES, widest)
 
     def tasks(self, pieces: Iterable[Piece], first: int, rows_per_file: int) -> Iterator[Task]:
         """The batches from token ``first`` of the corpus on."""
@@ -225,13 +235,16 @@ class _PerToken:
                     arrays.append(self._files.column(stretch.file, count))
             return pa.record_batch(arrays, schema=self.schema)
 
-        return Task(count * self._bytes + 64 * len(self._vectors), compute, done)
+        return Task(count * (self._bytes + _TOKEN_BYTES) + 64 * len(self._vectors), compute, done)
 
 
 class _PerSequence:
     """A record per sequence: its tokens, and a list of their vectors."""
 
-    def __init__(self, names: list[str], vectors: dict[str, Values], reader: _Reader, files: _Files) -> None:
+    def __init__(
+        self, names: list[str], vectors: dict[str, Values], reader: _Reader, files: _Files, most_bytes: int
+    ) -> None:
+        self._most_bytes = most_bytes
         self._names, self._vectors, self._reader, self._files = names, vectors, reader, files
         types = {"file": _FILE, "sequence": pa.int64(), "tokens": pa.list_(pa.int64())}
         self.schema = pa.schema(
@@ -247,8 +260,8 @@ class _PerSequence:
 
     def tasks(self, pieces: Iterable[Piece], first: int, rows_per_file: int) -> Iterator[Task]:
         """The batches from sequence ``first`` of the corpus on."""
-        most = max(1, min(MOST_RECORD_BYTES // max(1, self._bytes), source.MOST_VALUES // self._width))
-        usual = rows_of_batch(self._bytes + 8, self._width)
+        most = max(1, min(self._most_bytes // max(self._bytes, _TOKEN_BYTES), source.MOST_VALUES // self._width))
+        usual = rows_of_batch(self._bytes + _TOKEN_BYTES, self._width)
         gathered: list[Stretch] = []
         count = done = 0
         for number, sequence in enumerate(whole(pieces, most, self._refuse)):
@@ -256,7 +269,8 @@ class _PerSequence:
                 continue
             more = count + len(sequence.tokens)
             # A batch has sequences of one file, and goes into one file.
-            if gathered and (more > usual or gathered[0].file != sequence.file or number % rows_per_file == 0):
+            full = more > usual or len(gathered) >= _MOST_SEQUENCES
+            if gathered and (full or gathered[0].file != sequence.file or number % rows_per_file == 0):
                 done += count
                 yield self._task(gathered, done)
                 gathered, count = [], 0
@@ -268,7 +282,7 @@ class _PerSequence:
     def _refuse(self, what: str, most: int) -> ArgumentError:
         return ArgumentError(
             f"{what} has more than {most} tokens, whose vectors of {self._bytes} bytes do not fit into one record of "
-            f"at most {MOST_RECORD_BYTES} bytes; export a record per token (--per token), or smaller values"
+            f"at most {self._most_bytes} bytes; export a record per token (--per token), smaller values, or as arrow"
         )
 
     def _task(self, sequences: list[Stretch], done: int) -> Task:
@@ -295,4 +309,4 @@ class _PerSequence:
                     arrays.append(self._files.column(stretch.file, len(numbers)))
             return pa.record_batch(arrays, schema=self.schema)
 
-        return Task(len(tokens) * self._bytes + 64 * len(self._vectors), compute, done)
+        return Task(len(tokens) * (self._bytes + _TOKEN_BYTES) + 64 * len(self._vectors), compute, done)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engramsql._nearest import nearest_names, record_view_hint
 from engramsql.errors import ArgumentError
 from engramsql.quoting import folded, identifier, literal
 from engramsql.shell.commands.registry import command
+from engramsql.shell.paths import path_of
 
 if TYPE_CHECKING:
     from engramsql.shell.session import Session
@@ -75,8 +76,6 @@ def _schema(session: Session, words: list[str]) -> None:
     known = [row[0] for row in session.rows("SELECT DISTINCT table_name FROM duckdb_columns() WHERE NOT internal")]
     found = [one for one in known if folded(one) == folded(name)]
     if not found:
-        from engramsql.shell.errors import nearest_names, record_view_hint
-
         if told := record_view_hint(name, session.connection):
             raise ArgumentError(told)
         near = nearest_names(name, known)
@@ -97,7 +96,7 @@ def _schema(session: Session, words: list[str]) -> None:
 def _open(session: Session, words: list[str]) -> None:
     from engramsql.commands import require
 
-    path = str(Path(words[0]).expanduser()) if words else None
+    path = str(path_of(words[0])) if words else None
     if path is not None:
         require(path)
     session.open(path)
@@ -115,7 +114,7 @@ def _open(session: Session, words: list[str]) -> None:
     "temporary one; `engramsql drop NAME --db DB` forgets it. A file is attached until the session ends.",
 )
 def _attach(session: Session, words: list[str]) -> None:
-    path = Path(words[0]).expanduser()
+    path = path_of(words[0])
     if not path.exists():
         raise ArgumentError(f"'{path}' does not exist")
     if path.is_dir():
@@ -128,6 +127,8 @@ def _attach(session: Session, words: list[str]) -> None:
         lines = [f"{entry.name}: {entry.rows:,} rows x {entry.row_bytes} bytes" for entry in entries]
         session.say("\n".join([*lines, _registered(session, entries[0].name)]))
         return
+    if not path.is_file():
+        raise ArgumentError(f"'{path}' is no file; a DuckDB database is one")
     alias = f" AS {identifier(words[1])}" if len(words) > 1 else ""
     before = session.rows(_ATTACHED)
     session.rows(f"ATTACH {literal(str(path))}{alias}")

@@ -31,46 +31,37 @@ def _set_or_say(session: Session, name: str, words: list[str]) -> None:
 def _mode(session: Session, words: list[str]) -> None:
     _set_or_say(session, "mode", words)
     if words:
-        session.mode_chosen = True
+        session.results.mode_chosen = True
         session.say_contradiction()
 
 
-@command(".maxrows", "[N]", summary="rows of a box at most", argument="setting")
-def _max_rows(session: Session, words: list[str]) -> None:
-    _set_or_say(session, "maxrows", words)
+def _setting_command(name: str, usage: str, summary: str, details: str = "", aliases: tuple[str, ...] = ()) -> None:
+    """The command of a setting of its name, which sets it or says what it is."""
+
+    @command(f".{name}", usage, summary=summary, argument="setting", aliases=aliases, details=details)
+    def _(session: Session, words: list[str]) -> None:
+        _set_or_say(session, name, words)
 
 
-@command(
-    ".maxwidth",
+_setting_command("maxrows", "[N]", "rows of a box at most")
+_setting_command(
+    "maxwidth",
     "[N]",
-    summary="columns of a box at most",
-    argument="setting",
+    "columns of a box at most",
     details="0 is the width of the terminal, whatever it is at the time.",
 )
-def _max_width(session: Session, words: list[str]) -> None:
-    _set_or_say(session, "maxwidth", words)
-
-
-@command(
-    ".vector",
+_setting_command(
+    "vector",
     "[on|off|N]",
-    summary="whether a box cuts vectors and bytes short, or to how many values",
-    argument="setting",
+    "whether a box cuts vectors and bytes short, or to how many values",
     details="Only on a terminal: files and pipes get every value. Fewer than N are shown where the box "
     "would be too wide.",
 )
-def _vector(session: Session, words: list[str]) -> None:
-    _set_or_say(session, "vector", words)
-
-
-@command(
-    ".timer",
+_setting_command(
+    "timer",
     "[on|off]",
-    summary="time, rows, and what was read of the tables, after each statement",
-    argument="setting",
+    "time, rows, and what was read of the tables, after each statement",
+    details="Rows and bytes are those that engram_stats() counted meanwhile, with the code paths that they came by: "
+    "a row whose embedding and row are both selected was read twice. The line goes to stderr.",
     aliases=("\\timing",),
-    details="Rows and bytes are those that engram_stats() counted meanwhile, with the code paths that they came by. "
-    "The line goes to stderr.",
 )
-def _timer(session: Session, words: list[str]) -> None:
-    _set_or_say(session, "timer", words)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql.errors import ArgumentError
+from engramsql.export.visible import visible_lines
+from engramsql.pipes import read_bytes
 from engramsql.shell import statements
 from engramsql.shell.commands.registry import command
+from engramsql.shell.paths import path_of
 
 if TYPE_CHECKING:
-    from engramsql.shell.session import Destination, Session
+    from engramsql.shell.results import Destination
+    from engramsql.shell.session import Session
 
 __all__: list[str] = []
 
@@ -31,9 +34,11 @@ _DEEPEST = 20
 )
 def _output(session: Session, words: list[str]) -> None:
     if not words:
-        session.say(f"results go to {session.output}")
+        session.say(f"results go to {session.results.output}")
         return
-    session.set_output(None if words[0] == "stdout" else words[0])
+    if words[0] != "stdout":
+        path_of(words[0])
+    session.results.set_output(None if words[0] == "stdout" else words[0])
     session.say_contradiction()
 
 
@@ -45,15 +50,15 @@ def _output(session: Session, words: list[str]) -> None:
     whole=True,
     fewest=1,
     details="The file appears when the result is complete; until then, and if the statement fails, what was there "
-    "stays. Its ending names the mode (.csv, .tsv, .json, .jsonl, .md, .html, .arrow, .parquet), unless .mode has set "
-    "another. A command that stops reading is no error: .once | head -1",
+    "stays. Its ending names the mode (.csv, .tsv, .json, .jsonl, .md, .html, .arrow, .arrows, .parquet), unless .mode "
+    "has set another. A command that stops reading is no error: .once | head -1",
 )
 def _once(session: Session, words: list[str]) -> None:
     if words[0].startswith("|"):
         text = words[0][1:].strip()
         if not text:
             raise ArgumentError("write .once | COMMAND")
-        session.once_to_command(text)
+        session.results.once_to_command(text)
         return
     try:
         names = shlex.split(words[0].removesuffix(";"))
@@ -61,7 +66,8 @@ def _once(session: Session, words: list[str]) -> None:
         raise ArgumentError(f".once: {str(error).lower()}") from error
     if len(names) != 1:
         raise ArgumentError("write .once FILE; put a name with blanks between quotes")
-    session.once_to_file(names[0])
+    path_of(names[0])
+    session.results.once_to_file(names[0])
     session.say_contradiction()
 
 
@@ -76,9 +82,10 @@ def _once(session: Session, words: list[str]) -> None:
 def _read(session: Session, words: list[str]) -> None:
     from engramsql.shell.session import FailedError
 
-    path = Path(words[0]).expanduser()
+    path = path_of(words[0])
     try:
-        text = path.read_bytes().decode()
+        # Without the mark that some editors put before a text.
+        text = session.wait(lambda: read_bytes(path)).decode("utf-8-sig")
     except OSError as error:
         raise ArgumentError(f"cannot read '{path}': {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -111,6 +118,7 @@ def _export(session: Session, words: list[str]) -> None:
     from engramsql.export.files.command import command as export
 
     def work(to: Destination) -> None:
-        to.file.write(f"{export(session.database, words)}\n".encode())
+        # The name of a file may hold an escape code.
+        to.file.write(f"{visible_lines(export(session.database, words))}\n".encode())
 
     session.work(work, says=True)

@@ -11,8 +11,8 @@ from engramsql.errors import ArgumentError
 from engramsql.shell import config
 from engramsql.shell.commands import registry
 from engramsql.shell.commands.registry import command
-from engramsql.shell.output import terminal_size
 from engramsql.shell.settings import SETTINGS, number
+from engramsql.shell.terminal import terminal_size
 
 if TYPE_CHECKING:
     from engramsql.shell.session import Session
@@ -43,6 +43,8 @@ def _help(session: Session, words: list[str]) -> None:
         session.print("\n".join([*lines, "", *textwrap.wrap(_CLOSING, width)]))
         return
     word = words[0]
+    if not word:
+        raise ArgumentError("write .help, or .help with the name of a command or function")
     functions = _functions(session)
     name = word.lower()
     exact = word[0] in ".\\" or f".{name}" in registry.names()

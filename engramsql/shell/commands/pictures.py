@@ -24,6 +24,6 @@ __all__: list[str] = []
     "The arguments are those of `engramsql plot`: .plot norms TABLE.",
 )
 def _plot(session: Session, words: list[str]) -> None:
-    from engramsql import plot
+    from engramsql.plot.drawing import command as plot
 
-    session.work(lambda to: plot.command(session.database, words, to.file, to.style))
+    session.work(lambda to: plot(session.database, words, to.file, to.style))

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from engramsql.errors import ArgumentError
 from engramsql.quoting import folded, literal
-from engramsql.script import one_line
 from engramsql.shell.commands.registry import command
+from engramsql.shell.editor import edited
+from engramsql.sql_text import one_line
 
 if TYPE_CHECKING:
     from engramsql.shell.session import Session
@@ -24,6 +20,12 @@ __all__: list[str] = []
 
 _IDS = re.compile(r"[\d\s,]+")
 _NAME = re.compile(r"[^\W\d]\w*")
+# How a statement begins that says already that it is to be explained, or that would be run if it were.
+_BLANK = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
+_EXPLAIN = re.compile(
+    rf"{_BLANK}*(?:(?P<explain>EXPLAIN\b){_BLANK}*(?P<option>\([^)]*\bANALY[ZS]E\b)?)?(?P<analyze>ANALY[ZS]E\b)?",
+    re.IGNORECASE | re.DOTALL,
+)
 # As many as 80 columns of a terminal show; times as they can be read.
 _STATS = """
     SELECT table_name, path, batches, rows, bytes_read, round(seconds, 3) AS seconds, round(p50_us, 1) AS p50_us,
@@ -55,9 +57,15 @@ def _plan(session: Session, words: list[str]) -> None:
     table = next((entry.name for entry in session.database.tables() if folded(entry.name) == folded(name)), None)
     if table is not None and ids.strip():
         ids = ids.strip().rstrip(",")
-        session.query(_READS.format(table=literal(table), ids=f"[{ids}]" if _IDS.fullmatch(ids) else ids))
+        ids = f"[{ids}]" if _IDS.fullmatch(ids) else ids
+        _require_one(f"SELECT ({ids})", "row ids are one list")
+        session.query(_READS.format(table=literal(table), ids=ids))
         return
-    explained = text if re.match(r"EXPLAIN\b", text, re.IGNORECASE) else f"EXPLAIN {text}"
+    _require_one(text, ".plan takes one statement")
+    found = _EXPLAIN.match(text)
+    if found is not None and (found["option"] or found["analyze"]):
+        raise ArgumentError(f"{' '.join(found[0].split())} runs the statement; .plan reads nothing: leave it out")
+    explained = text if found is not None and found["explain"] else f"EXPLAIN {text}"
     ours = [value for key, value in session.rows(explained) if key == "engramsql"]
     session.print("\n".join(ours).strip() or "no table is read by row id; EXPLAIN shows DuckDB's plan")
 
@@ -99,12 +107,27 @@ def _param(session: Session, words: list[str]) -> None:
         raise ArgumentError(f"write .param {name} VALUE")
     else:
         try:
+            _require_one(f"SELECT {value}", f"{value} is not one value")
             rows = session.rows(f"SELECT {value}")
         except duckdb.Error as error:
             raise ArgumentError(f"{value} is no value in SQL; put a text in quotes ({one_line(str(error))})") from error
         if len(rows) != 1 or len(rows[0]) != 1:
             raise ArgumentError(f"{value} is not one value")
         session.params[name] = (rows[0][0], value)
+
+
+def _require_one(sql: str, otherwise: str) -> None:
+    """Refuses what would run more than the statement that we make of it; what does not parse is DuckDB's to refuse.
+
+    Raises:
+        ArgumentError: If there are several, or none.
+    """
+    try:
+        several = len(duckdb.extract_statements(sql)) != 1
+    except duckdb.Error:
+        return
+    if several:
+        raise ArgumentError(otherwise)
 
 
 @command(
@@ -116,10 +139,4 @@ def _param(session: Session, words: list[str]) -> None:
 def _edit(session: Session, words: list[str]) -> None:
     if not session.terminal:
         raise ArgumentError(".edit needs a terminal")
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    with tempfile.TemporaryDirectory(prefix="engramsql-") as directory:
-        path = Path(directory) / "statement.sql"
-        path.write_text(f"{session.last};\n" if session.last else "", encoding="utf-8")
-        if code := subprocess.call(f"{editor} {shlex.quote(str(path))}", shell=True):
-            raise ArgumentError(f"'{editor}' ended with exit code {code}; nothing was taken over")
-        session.draft = path.read_text(encoding="utf-8").strip()
+    session.draft = edited(f"{session.last};\n" if session.last else "")

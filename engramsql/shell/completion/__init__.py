@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import ThreadedCompleter
 
-from engramsql.shell.completion.catalog import Catalog
+from engramsql.shell.completion.catalog import Catalog, Snapshot
 from engramsql.shell.completion.completer import SqlCompleter
 from engramsql.shell.completion.context import call_at
 from engramsql.shell.completion.signatures import Hint, hint
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from engramsql.shell.completion.commands import Command
 
 __all__ = ["Completion", "Hint"]
+
+# A Tab waits for the first names this long.
+_PATIENCE_SECONDS = 10.0
 
 
 class Completion:
@@ -35,7 +38,7 @@ class Completion:
         self.catalog = Catalog(database)
         self._commands = commands
         # A directory on a slow disk must not hold up what is being typed.
-        self.completer = ThreadedCompleter(SqlCompleter(lambda: self.catalog.snapshot, self._all_commands))
+        self.completer = ThreadedCompleter(SqlCompleter(self._snapshot, self._all_commands, self.catalog.learn))
         self.refresh()
 
     def refresh(self, statement: str = "") -> None:
@@ -67,6 +70,10 @@ class Completion:
     def close(self) -> None:
         """Ends the thread that renews the names."""
         self.catalog.close()
+
+    def _snapshot(self, asked: bool) -> Snapshot:
+        # Who asks gets an answer, also in the first moment; who types is not answered late.
+        return self.catalog.first(_PATIENCE_SECONDS) if asked else self.catalog.snapshot
 
     def _all_commands(self) -> Sequence[Command]:
         if self._commands is None:

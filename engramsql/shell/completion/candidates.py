@@ -189,7 +189,7 @@ def _columns(rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer]:
         if not owners:
             owners = [Source("", name=wanted.qualifier)]
             owners += [
-                Source("", (), "", cte.source.columns, cte.source.stars)
+                Source("", columns=cte.source.columns, stars=cte.source.stars, file=cte.source.file)
                 for cte in wanted.ctes
                 if (folded(cte.name),) == tuple(map(folded, wanted.qualifier))
             ]
@@ -222,10 +222,10 @@ def _relations(rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer
             given = tuple(map(folded, wanted.qualifier))
             if given == place or (len(given) == 1 and given[0] in place):
                 yield _named(relation.name, relation.kind, rank, wanted, snapshot)
-        for schema in {
-            relation.schema for relation in snapshot.relations if (folded(relation.database),) == wanted.qualifier
-        }:
-            yield _named(schema, "schema", rank, wanted, snapshot)
+        (outermost, *inner) = map(folded, wanted.qualifier)
+        if not inner:
+            for schema in dict.fromkeys(one.schema for one in snapshot.relations if folded(one.database) == outermost):
+                yield _named(schema, "schema", rank, wanted, snapshot)
         return
     for cte in wanted.ctes:
         yield _named(cte.name, "in this statement", rank, wanted, snapshot)
@@ -238,6 +238,12 @@ def _relations(rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer
                 parts = (relation.database, *(parts if relation.schema != "main" else parts[1:]))
             text = ".".join(written(part, snapshot) for part in parts)
             yield _Offer(Candidate(text, text, relation.kind), text, rank)
+    # What is not found without its schema or database.
+    far = [relation for relation in snapshot.relations if distance(relation, snapshot) >= 2]
+    for schema in dict.fromkeys(one.schema for one in far if one.database == snapshot.database):
+        yield _named(schema, "schema", rank, wanted, snapshot)
+    for database in dict.fromkeys(one.database for one in far if one.database != snapshot.database):
+        yield _named(database, "database", rank, wanted, snapshot)
 
 
 def _functions(rank: int, wanted: Wanted, snapshot: Snapshot, kinds: tuple[str, ...]) -> Iterator[_Offer]:

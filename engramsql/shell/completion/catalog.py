@@ -6,11 +6,12 @@ import re
 import threading
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from engramsql.errors import EngramError
 from engramsql.quoting import folded, literal
+from engramsql.shell.completion.columns import Column, Files
 from engramsql.shell.completion.signatures import Signature, from_parameters, parse
 
 if TYPE_CHECKING:
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
     from engramsql.database import Database
 
 __all__ = ["Catalog", "Column", "Function", "Head", "Relation", "Setting", "Snapshot", "take"]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a relation, with its SQL type; the type is empty where it is not known."""
-
-    name: str
-    type: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +75,7 @@ class Snapshot:
         heads: Of each table of the database, by folded name.
         reserved: Keywords that are no names without quotes, in lower case.
         database: Where an unqualified name is looked for, with ``schema``.
+        files: Columns of files that statements have named, by their paths as typed.
     """
 
     relations: tuple[Relation, ...] = ()
@@ -95,6 +89,7 @@ class Snapshot:
     reserved: frozenset[str] = frozenset()
     database: str = "memory"
     schema: str = "main"
+    files: dict[str, tuple[Column, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -230,6 +225,11 @@ class Catalog:
         """The last one that was taken; empty before the first."""
         return self._worker.snapshot
 
+    def first(self, seconds: float) -> Snapshot:
+        """The last one too; before the first, what there is when it was taken or so many seconds have passed."""
+        self._worker.wait_first(seconds)
+        return self._worker.snapshot
+
     @property
     def failure(self) -> Exception | None:
         """Why the last snapshot failed, if it did."""
@@ -245,6 +245,10 @@ class Catalog:
         if _SESSION_WORDS.search(statement):
             self._worker.session = _session(self._database, self._worker.session)
         self._worker.ask()
+
+    def learn(self, path: str) -> None:
+        """Starts to look at the columns of a file, unless they are known; a later snapshot has them."""
+        self._worker.ask_file(path)
 
     def wait(self, seconds: float) -> bool:
         """Waits until no snapshot is being taken; whether that is so."""
@@ -278,6 +282,10 @@ class _Worker:
         self._cursor = cursor
         self._changed = threading.Condition()
         self._asked = 0
+        # Which request the snapshot answers.
+        self._answered = 0
+        self._files = Files()
+        self._taken = False
         self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -286,13 +294,25 @@ class _Worker:
             if self._closed:
                 return
             self._asked += 1
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="engramsql-completion", daemon=True)
-                self._thread.start()
+            self._begin()
+
+    def ask_file(self, path: str) -> None:
+        with self._changed:
+            if not self._closed and self._files.ask(path):
+                self._begin()
+
+    def _begin(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="engramsql-completion", daemon=True)
+            self._thread.start()
 
     def wait(self, seconds: float) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: self._thread is None, seconds)
+
+    def wait_first(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._thread is None or self._taken, seconds)
 
     def close(self) -> None:
         import duckdb
@@ -312,14 +332,21 @@ class _Worker:
     def _run(self) -> None:
         while True:
             with self._changed:
-                asked = self._asked
+                asked, files = self._asked, self._files.asked()
             try:
-                self.snapshot = take(self._cursor, self.session)
+                if asked != self._answered:
+                    self.snapshot = replace(take(self._cursor, self.session), files=self._files.known)
+                    self._answered = asked
+                if files:
+                    self._files.look(self._cursor, files)
+                    self.snapshot = replace(self.snapshot, files=self._files.known)
                 self.failure = None
             except Exception as error:  # completion must never end a session
                 self.failure = error
+                self._answered = asked
             with self._changed:
-                if self._closed or self._asked == asked:
+                self._taken = True
+                self._changed.notify_all()
+                if self._closed or (self._asked == asked and not self._files.waiting):
                     self._thread = None
-                    self._changed.notify_all()
                     return

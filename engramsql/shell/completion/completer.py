@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer
 from prompt_toolkit.completion import Completion as Entry
 
+from engramsql.export.visible import visible
 from engramsql.shell.completion.candidates import Candidate, candidates
 from engramsql.shell.completion.commands import Command, command_candidates, find
 from engramsql.shell.completion.context import wanted
+from engramsql.shell.completion.relations import files_of
 from engramsql.shell.completion.want import Want, Wanted
 
 if TYPE_CHECKING:
@@ -27,18 +29,34 @@ _META_WIDTH = 60
 
 
 class SqlCompleter(Completer):
-    """Offers names for SQL and for dot commands, out of the snapshot that ``snapshot`` returns."""
+    """Offers names for SQL and dot commands, out of what ``snapshot`` returns; it is told whether somebody asked."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot], commands: Callable[[], Sequence[Command]]) -> None:
+    def __init__(
+        self,
+        snapshot: Callable[[bool], Snapshot],
+        commands: Callable[[], Sequence[Command]],
+        learn: Callable[[str], None] = lambda path: None,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            snapshot: The names that there are; told whether somebody asked for them.
+            commands: The dot commands.
+            learn: Told of each file that the statement reads, whose columns a later snapshot is to have.
+        """
         self._snapshot = snapshot
         self._commands = commands
+        self._learn = learn
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Entry]:
         """The entries of the menu; while typing only where a name has begun or one must come."""
+        found = _wanted(document.text, document.cursor_position, self._commands())
+        for path in files_of([*found.sources, *(cte.source for cte in found.ctes)]):
+            self._learn(path)
         return completions(
             document.text,
             document.cursor_position,
-            self._snapshot(),
+            self._snapshot(complete_event.completion_requested),
             self._commands(),
             typing=not complete_event.completion_requested,
         )
@@ -75,8 +93,8 @@ def completions(
             Entry(
                 inserted,
                 start_position=found.start - cursor,
-                display=candidate.label,
-                display_meta=_short(candidate.meta),
+                display=visible(candidate.label),
+                display_meta=visible(_short(candidate.meta)),
             )
         )
     return entries

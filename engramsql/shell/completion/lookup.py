@@ -38,6 +38,8 @@ def _columns(source: Source, snapshot: Snapshot, known: dict[int, dict[str, Colu
     relation = relation_of(source.name, snapshot) if source.name else None
     if relation is not None:
         columns |= {column.name: column for column in relation.columns}
+    if source.file:
+        columns |= {column.name: column for column in snapshot.files.get(source.file, ())}
     known[id(source)] = columns
     return columns
 

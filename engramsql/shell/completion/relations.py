@@ -5,15 +5,16 @@ A best guess at a statement that is not finished: what is not understood is left
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from engramsql.quoting import folded
-from engramsql.shell.completion.tokens import Kind, Token
+from engramsql.shell.completion.tokens import Kind, Token, unquoted
 from engramsql.shell.completion.tree import Group, Item, Tree, is_name, is_operator, name_of, place, upper
 from engramsql.shell.completion.words import CLAUSES, JOINS, QUERIES, RELATION_WORDS, SET_OPERATIONS
 
-__all__ = ["Cte", "Scope", "Source", "block", "scope"]
+__all__ = ["Cte", "Scope", "Source", "block", "files_of", "scope"]
 
 _NO_ALIAS = (
     CLAUSES
@@ -21,6 +22,10 @@ _NO_ALIAS = (
     | {"ON", "USING", "AS", "TABLESAMPLE", "PIVOT", "UNPIVOT", "FOR", "AT", "DO", "DROP", "ADD", "RENAME", "ALTER"}
 )
 _SKIPPED = frozenset({"LATERAL", "ONLY", "IF", "NOT", "EXISTS"})
+# Table functions of DuckDB whose columns are those of the file; what a CSV file is told to be is not looked at.
+_READERS = re.compile(
+    r"(?:read|parquet)_(?:csv|parquet|json|ndjson|scan)(?:_auto|_objects)?|parquet_scan", re.IGNORECASE
+)
 # Deeper nests give no columns; nobody reads such a statement either.
 _DEPTH = 12
 
@@ -34,6 +39,7 @@ class Source:
         name: The dotted name in the catalog; empty for what has none.
         function: The table function it calls.
         columns: Columns that the text itself names.
+        file: The path of the file it reads, as typed.
         stars: Relations whose columns it has as well.
     """
 
@@ -42,6 +48,7 @@ class Source:
     function: str = ""
     columns: tuple[str, ...] = ()
     stars: tuple[Source, ...] = ()
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,19 @@ class Scope:
 
 
 _Ctes = dict[str, Source]
+
+
+def files_of(sources: Iterable[Source]) -> list[str]:
+    """The files that relations read, themselves or by what they are made of."""
+    # A CTE that is named twice by each of the next ones would be gone through a million times.
+    seen: dict[int, Source] = {}
+    waiting = list(sources)
+    while waiting:
+        source = waiting.pop()
+        if id(source) not in seen:
+            seen[id(source)] = source
+            waiting += source.stars
+    return [source.file for source in seen.values() if source.file]
 
 
 def scope(tree: Tree) -> Scope:
@@ -200,7 +220,7 @@ def _reference(items: list[Item], at: int, ctes: _Ctes, depth: int) -> _Referenc
         source = _derived("", item, ctes, depth + 1)
         at += 1
     elif item.kind is Kind.STRING:
-        source = Source("")
+        source = Source("", file=unquoted(item))
         at += 1
     elif is_name(item) and upper(item) not in CLAUSES | JOINS:
         parts = [name_of(item)]
@@ -211,11 +231,11 @@ def _reference(items: list[Item], at: int, ctes: _Ctes, depth: int) -> _Referenc
             parts.append(name_of(following))
             at += 2
         if at < len(items) and isinstance(items[at], Group):
-            source = Source(parts[-1], function=parts[-1])
+            source = Source(parts[-1], function=parts[-1], file=_read_by(parts[-1], items[at]))
             at += 1
         elif len(parts) == 1 and folded(parts[0]) in ctes:
             cte = ctes[folded(parts[0])]
-            source = Source(parts[0], columns=cte.columns, stars=cte.stars)
+            source = Source(parts[0], columns=cte.columns, stars=cte.stars, file=cte.file)
         else:
             source = Source(parts[-1], name=tuple(parts))
     else:
@@ -235,8 +255,15 @@ def _reference(items: list[Item], at: int, ctes: _Ctes, depth: int) -> _Referenc
     if names:
         source = Source(alias, columns=names)
     elif alias:
-        source = Source(alias, source.name, source.function, source.columns, source.stars)
+        source = Source(alias, source.name, source.function, source.columns, source.stars, source.file)
     return _Reference((source,), at)
+
+
+def _read_by(function: str, arguments: Item) -> str:
+    """The file that a table function of DuckDB reads, if it is one file."""
+    first = arguments.items[0] if isinstance(arguments, Group) and arguments.items else None
+    reads = _READERS.fullmatch(function) and isinstance(first, Token) and first.kind is Kind.STRING and first.closed
+    return unquoted(first) if reads and isinstance(first, Token) else ""
 
 
 def _derived(alias: str, item: Item, ctes: _Ctes, depth: int) -> Source:

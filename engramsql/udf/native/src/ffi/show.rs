@@ -39,7 +39,7 @@ impl Vector<'_> {
             Type::List(_) | Type::Array(..) => {
                 let elements = self.elements();
                 text.push('[');
-                for (index, element) in self.list(row, &elements).enumerate() {
+                for (index, element) in self.list(row, &elements).ok()?.enumerate() {
                     // What lies behind is cut anyway, and a list may be long.
                     if text.len() > 4 * LONGEST {
                         break;

@@ -135,7 +135,7 @@ impl Gather {
             let start = batch.ids.len();
             let mut has_null = false;
             elements
-                .append_ints(lists.list(row, &elements), &mut batch.ids, &mut |_| {
+                .append_ints(lists.list(row, &elements)?, &mut batch.ids, &mut |_| {
                     has_null = true;
                     Ok(())
                 })

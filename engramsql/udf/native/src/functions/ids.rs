@@ -134,7 +134,9 @@ pub fn in_list(error: Error, lists: &Vector<'_>, elements: &Vector<'_>, row: usi
     if lists.len() < 2 {
         return error;
     }
-    let range = lists.list(row, elements);
+    let Ok(range) = lists.list(row, elements) else {
+        return error;
+    };
     let mut shown = Vec::with_capacity(SHOWN + 1);
     for at in range.clone().take(SHOWN) {
         let mut large = None;
@@ -173,7 +175,7 @@ pub fn tokens_of(what: &str, value: &Value, vocab_size: u64) -> Result<Vec<i64>>
         && !vector.is_null(0)
     {
         let elements = vector.elements();
-        let range = vector.list(0, &elements);
+        let range = vector.list(0, &elements)?;
         append_tokens(what, &elements, range, vocab_size, &mut out)?;
     }
     Ok(out)

@@ -85,12 +85,13 @@ fn share(table: &Table, lists: &[ListEntry], elements: &Vector<'_>, output: &mut
     let Some(ids) = elements.bigints() else {
         return Ok(false);
     };
-    let mut end = 0;
+    let mut end = 0_u64;
     for list in lists {
-        if list.offset != end {
-            return Ok(false);
+        // Callers checked nothing of the entries; DuckDB made them.
+        match end.checked_add(list.length) {
+            Some(next) if list.offset == end => end = next,
+            _ => return Ok(false),
         }
-        end += list.length;
     }
     if end != ids.len() as u64 {
         return Ok(false);
@@ -131,13 +132,13 @@ impl Scratch {
             let number = tables.number(row)?;
             let table = tables.table(number);
             let start = self.ids.len();
-            let range = lists.list(row, &outer);
+            let range = lists.list(row, &outer)?;
             match &inner {
                 None => self.append(table, &outer, range)?,
                 Some(inner) => {
                     for (token, list) in range.enumerate() {
                         if !outer.is_null(list) {
-                            self.append(table, inner, outer.list(list, inner))?;
+                            self.append(table, inner, outer.list(list, inner)?)?;
                             self.tokens.resize(self.ids.len(), token as i64);
                         }
                     }

@@ -130,7 +130,7 @@ impl<'a> Lists<'a> {
     }
 
     /// Place of row `row` in the elements.
-    fn range(&self, row: usize) -> std::ops::Range<usize> {
+    fn range(&self, row: usize) -> Result<std::ops::Range<usize>> {
         self.lists.list(row, &self.elements)
     }
 }
@@ -173,7 +173,7 @@ fn call(
             None => 0,
         };
         let heads = spec_at(bound, &local.resolver, table)?.heads();
-        let len = tokens.range(row).len();
+        let len = tokens.range(row)?.len();
         lists += len;
         values += len * heads;
         plan.push((row, table));
@@ -188,9 +188,10 @@ fn call(
         local.history.clear();
         let vocab = spec.vocab_size();
         let told = |error| ids::in_list(error, &token_lists, &tokens.elements, row);
-        ids::append_tokens(ids::TOKENS, &tokens.elements, tokens.range(row), vocab, &mut local.tokens).map_err(told)?;
+        ids::append_tokens(ids::TOKENS, &tokens.elements, tokens.range(row)?, vocab, &mut local.tokens)
+            .map_err(told)?;
         if let Some(Some(history)) = &history {
-            ids::append_tokens(ids::HISTORY, &history.elements, history.range(row), vocab, &mut local.history)?;
+            ids::append_tokens(ids::HISTORY, &history.elements, history.range(row)?, vocab, &mut local.history)?;
         }
         let heads = spec.heads();
         let (part, rest) = out.split_at_mut(local.tokens.len() * heads);
@@ -208,7 +209,7 @@ fn call(
     entries.fill(ListEntry { offset: 0, length: 0 });
     let mut offset = 0;
     for (row, _) in plan {
-        let length = tokens.as_ref().map_or(0, |tokens| tokens.range(row).len()) as u64;
+        let length = tokens.as_ref().map_or(Ok(0), |tokens| tokens.range(row).map(|range| range.len()))? as u64;
         entries[row] = ListEntry { offset, length };
         offset += length;
     }

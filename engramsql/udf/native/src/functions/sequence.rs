@@ -91,7 +91,7 @@ impl<'a> Lists<'a> {
     /// Appends the list of a row, if there is one.
     fn append(&self, row: usize, vocab_size: u64, out: &mut Vec<i64>) -> Result<()> {
         match self.elements.as_ref().filter(|_| !self.lists.is_null(row)) {
-            Some(elements) => ids::append_tokens(self.what, elements, self.lists.list(row, elements), vocab_size, out),
+            Some(elements) => ids::append_tokens(self.what, elements, self.lists.list(row, elements)?, vocab_size, out),
             None => Ok(()),
         }
     }

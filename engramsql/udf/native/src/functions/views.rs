@@ -228,7 +228,7 @@ impl LookupLocal {
                 self.batches.resize_with(index + 1, Batch::default);
             }
             let batch = &mut self.batches[index];
-            let (start, range) = (batch.keys.len(), keys.list(row, &elements));
+            let (start, range) = (batch.keys.len(), keys.list(row, &elements)?);
             if range.len() != view.heads() {
                 return Err(Error::argument(format!(
                     "a key of view '{}' has {} row ids, one per head; got {}",

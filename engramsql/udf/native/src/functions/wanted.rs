@@ -42,7 +42,7 @@ impl Wanted {
             return Ok(wanted);
         }
         let outer = vector.elements();
-        let range = vector.list(0, &outer);
+        let range = vector.list(0, &outer)?;
         if !nested {
             wanted.append(&outer, range, &fault)?;
             return Ok(wanted);
@@ -51,7 +51,7 @@ impl Wanted {
         let inner = outer.elements();
         for (token, row) in range.enumerate() {
             if !outer.is_null(row) {
-                wanted.append(&inner, outer.list(row, &inner), &fault)?;
+                wanted.append(&inner, outer.list(row, &inner)?, &fault)?;
                 tokens.resize(wanted.rows, token as i64);
             }
         }
@@ -72,7 +72,7 @@ impl Wanted {
             && !vector.is_null(0)
         {
             let elements = vector.elements();
-            wanted.append(&elements, vector.list(0, &elements), &fault)?;
+            wanted.append(&elements, vector.list(0, &elements)?, &fault)?;
         }
         match wanted.ids.iter().find(|&&slot| u64::try_from(slot).map_or(true, |slot| slot >= view.slots())) {
             Some(&slot) => Err(view.out_of_range(slot.into()).into()),

@@ -164,7 +164,7 @@ impl Output {
             if column.is_null(index) {
                 return Err(self.null_row(index));
             }
-            let range = column.list(index, &elements);
+            let range = column.list(index, &elements)?;
             let number = self.rows + index as u64;
             if let Some(position) = range.clone().position(|element| elements.is_null(element)) {
                 return Err(Error::argument(format!("row {number} has a NULL at position {position}")));

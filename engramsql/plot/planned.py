@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from engramsql.database import Database
     from engramsql.plot.tables import TableInfo
 
-__all__ = ["Read", "Reads", "reads_of"]
+__all__ = ["PlannedRead", "PlannedReads", "planned_reads"]
 
 
 @dataclass(frozen=True)
-class Read:
+class PlannedRead:
     """One line of ``engram_plan``; rows that the row cache has are without a file."""
 
     path: str
@@ -31,16 +31,16 @@ class Read:
     resident: bool
 
 
-class Reads:
+class PlannedReads:
     """Reads by file and offset."""
 
-    def __init__(self, reads: list[Read]) -> None:
+    def __init__(self, reads: list[PlannedRead]) -> None:
         self.all = reads
-        self._files: dict[str, list[Read]] = defaultdict(list)
+        self._files: dict[str, list[PlannedRead]] = defaultdict(list)
         for read in sorted((read for read in reads if read.file is not None), key=lambda read: read.offset):
             self._files[str(read.file)].append(read)
 
-    def covering(self, file: str, offset: int) -> Read | None:
+    def covering(self, file: str, offset: int) -> PlannedRead | None:
         """The read that takes this byte of a file."""
         reads = self._files.get(file, [])
         position = bisect_right(reads, offset, key=lambda read: read.offset) - 1
@@ -51,7 +51,7 @@ class Reads:
         return None
 
 
-def reads_of(database: Database, table: TableInfo, ids: Sequence[int]) -> Reads:
+def planned_reads(database: Database, table: TableInfo, ids: Sequence[int]) -> PlannedReads:
     """The reads of these rows; no row is read.
 
     Raises:
@@ -61,4 +61,4 @@ def reads_of(database: Database, table: TableInfo, ids: Sequence[int]) -> Reads:
         'SELECT path, file, coalesce("offset", 0), coalesce(bytes, 0), rows, coalesce(bytes_used, 0), '
         f"coalesce(resident, false) FROM engram_plan({table.sql}, ?::BIGINT[])"
     )
-    return Reads([Read(*row) for row in ask(database, query, [list(ids)])])
+    return PlannedReads([PlannedRead(*row) for row in ask(database, query, [list(ids)])])

@@ -1,4 +1,4 @@
-"""Where results go: the terminal with its pager, a file, or a command.
+"""What takes the bytes of a result: the terminal with its pager, a file, or a command.
 
 Every write can be ended by Ctrl-C, also one that waits for a reader that takes nothing.
 """
@@ -9,28 +9,22 @@ import io
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from engramsql.errors import ArgumentError
+from engramsql.errors import ArgumentError, EngramError, StorageError
+from engramsql.pipes import open_to_write
+from engramsql.publishing import GrowingFile, is_stream, storage_errors
+from engramsql.shell.terminal import pager_command, terminal_size
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-__all__ = [
-    "AppendingSink",
-    "CommandSink",
-    "FileSink",
-    "Sink",
-    "TerminalSink",
-    "is_dumb",
-    "pager_command",
-    "terminal_size",
-]
+__all__ = ["AppendingSink", "CommandSink", "FileSink", "Sink", "TerminalSink"]
 
 # How long a write waits for its reader before Ctrl-C is looked for.
 _WAIT_MILLISECONDS = 50
@@ -39,34 +33,13 @@ _PIECE = 4096
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def terminal_size(descriptor: int = 1) -> os.terminal_size:
-    """Columns and lines of the terminal now; 80 x 24 if it does not say."""
-    try:
-        found = os.get_terminal_size(descriptor)
-    except OSError:
-        found = os.terminal_size((0, 0))
-    return os.terminal_size((found.columns or 80, found.lines or 24))
-
-
-def is_dumb() -> bool:
-    """Whether the terminal cannot move its cursor, or nobody knows what it can."""
-    return os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
-
-
-def pager_command() -> str | None:
-    """The pager: ``PAGER`` if it is set, else ``less``; None if that is empty, ``cat`` or not there."""
-    given = os.environ.get("PAGER")
-    if given is not None:
-        return None if given.strip() in ("", "cat") else given
-    return "less" if shutil.which("less") else None
-
-
 class Sink(io.RawIOBase):
     """Takes bytes until it is finished, or aborted."""
 
     def __init__(self, cancelled: threading.Event) -> None:
         super().__init__()
         self._cancelled = cancelled
+        self._stream: int | None = None
 
     def writable(self) -> bool:
         return True
@@ -102,6 +75,17 @@ class Sink(io.RawIOBase):
                     view = view[os.write(descriptor, view[:_PIECE]) :]
                 except BlockingIOError:
                     continue
+
+    def _write_stream(self, place: Path, data: bytes) -> None:
+        """Writes to a pipe or device, which is opened by the first write: the reader of a pipe may come late."""
+        if self._stream is None:
+            self._stream = open_to_write(place, self._check)
+        self._write_all(self._stream, data)
+
+    def _close_stream(self) -> None:
+        if self._stream is not None:
+            os.close(self._stream)
+            self._stream = None
 
 
 class TerminalSink(Sink):
@@ -198,57 +182,54 @@ class FileSink(Sink):
         """Opens it.
 
         Raises:
-            ArgumentError: If it cannot be written.
+            ArgumentError: If it is a directory.
+            StorageError: If it cannot be written.
         """
         super().__init__(cancelled)
-        self._path = Path(os.path.expanduser(path))
-        self._new: Path | None = None
-        try:
-            if self._path.exists() and not self._path.is_file():
-                self._file: IO[bytes] = self._path.open("wb")
-                return
-            # A link keeps pointing to it.
-            target = Path(os.path.realpath(self._path))
-            new = target.with_name(f".{target.name[:100]}.{os.getpid()}")
-            self._file = new.open("xb")
-            self._path, self._new = target, new
-            if target.exists():
-                new.chmod(target.stat().st_mode & 0o777)
-        except OSError as error:
-            self.abort()
-            raise ArgumentError(f"cannot write '{path}': {error.strerror or error}") from error
+        self._path = path
+        self._place = Path(os.path.expanduser(path))
+        self._growing = None if is_stream(self._place) else GrowingFile(self._place, replace=True, parents=False)
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         self._check()
-        self._file.write(data)
+        with _named(self._path):
+            if self._growing is None:
+                self._write_stream(self._place, data)
+            else:
+                self._growing.file.write(data)
         return len(data)
 
     def finish(self) -> None:
-        self._file.close()
-        if self._new is not None:
-            self._new.replace(self._path)
+        if self._growing is None:
+            self._close_stream()
+            return
+        try:
+            self._growing.publish()
+        finally:
+            self._growing.discard()
 
     def abort(self) -> None:
-        if hasattr(self, "_file"):
-            self._file.close()
-        if self._new is not None:
-            self._new.unlink(missing_ok=True)
+        if self._growing is None:
+            self._close_stream()
+        else:
+            self._growing.discard()
 
 
 class AppendingSink(Sink):
     """A file that results are added to, one after the other, from its beginning on."""
 
     def __init__(self, cancelled: threading.Event, path: str) -> None:
-        """Opens the file, and empties it.
+        """Opens the file, and empties it; a pipe or device is opened by the first result.
 
         Raises:
-            ArgumentError: If it cannot be written.
+            StorageError: If it cannot be written.
         """
         super().__init__(cancelled)
-        try:
-            self._file = open(os.path.expanduser(path), "wb")  # noqa: SIM115 (closed by `close`)
-        except OSError as error:
-            raise ArgumentError(f"cannot write '{path}': {error.strerror or error}") from error
+        self._place = Path(os.path.expanduser(path))
+        self._file: IO[bytes] | None = None
+        if not is_stream(self._place):
+            with storage_errors(path):
+                self._file = self._place.open("wb")
         self.path = path
         #: Whether anything was written.
         self.used = False
@@ -258,18 +239,38 @@ class AppendingSink(Sink):
     def write(self, data: bytes) -> int:  # type: ignore[override]
         self._check()
         self.used = True
-        self._file.write(data)
+        with _named(self.path):
+            if self._file is None:
+                self._write_stream(self._place, data)
+            else:
+                self._file.write(data)
         return len(data)
 
     def finish(self) -> None:
-        self._file.flush()
+        if self._file is not None:
+            with _named(self.path):
+                self._file.flush()
 
     def abort(self) -> None:
-        self._file.flush()
+        self.finish()
 
     def close(self) -> None:
-        self._file.close()
+        self._close_stream()
+        if self._file is not None:
+            with _named(self.path):
+                self._file.close()
         super().close()
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """The file in what the system refuses; that nobody reads any longer is no refusal."""
+    try:
+        yield
+    except (BrokenPipeError, EngramError):
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
 class CommandSink(Sink):
