@@ -66,6 +66,8 @@ class Terminal:
         self.written = b""
         self._leader, follower = pty.openpty()
         self._resize(columns, lines)
+        #: The local modes of the terminal, before the program has it.
+        self.modes_before = self.modes()
         kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR", "PAGER")}
         self.process = subprocess.Popen(
             list(map(str, words)),
@@ -174,6 +176,10 @@ class Terminal:
                 raise AssertionError(f"{what!r} did not come; the screen:\n{self.text()}")
             if select.select([self._leader], [], [], 0.5)[0]:
                 self._read()
+
+    def modes(self) -> int:
+        """The local modes of the terminal: whether it echoes, edits lines, makes signals."""
+        return int(termios.tcgetattr(self._leader)[3])
 
     def wait_full(self) -> None:
         """Waits, without reading, until the program writes no more: what it has written fills the terminal."""

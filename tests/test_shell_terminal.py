@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import stat
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,25 @@ def test_ctrl_c_ends_a_query_and_keeps_the_session(home: Path, full_size: Any, s
         assert terminal.process.poll() is None
         # The line that said so is gone.
         assert "Ctrl-C ends it" not in terminal.text()
+
+
+@pytest.mark.parametrize("terms", ["xterm-256color", "dumb"])
+@pytest.mark.parametrize("busy", [False, True])
+def test_sigterm_leaves_the_terminal_as_it_was(home: Path, tmp_path: Path, full_size: Any, terms: str, busy: bool):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with shell(home, full_size.qwen, TERM=terms, TMPDIR=str(temporary)) as terminal:
+        before = terminal.modes_before
+        terminal.run("SELECT 4711 AS number;", "4711")
+        if busy:
+            start = terminal.mark()
+            terminal.type("SELECT sum(hash(rowid)) FROM ple, range(100);" + ENTER)
+            if terms != "dumb":
+                terminal.wait("Ctrl-C ends it", since=start)
+        terminal.process.terminate()
+        assert terminal.end() == 128 + signal.SIGTERM
+        assert terminal.modes() == before
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_signal_from_elsewhere_does_the_same(home: Path):

@@ -48,11 +48,15 @@ class Runner:
         self.cancelled.clear()
         before, started = self._interrupts.count, time.perf_counter()
         worker = Worker(work, "engramsql-statement")
-        while worker.goes_on():
-            if self._interrupts.count > before:
-                self._stop(worker, stop)
-                raise KeyboardInterrupt
-            tick(time.perf_counter() - started)
+        try:
+            while worker.goes_on():
+                if self._interrupts.count > before:
+                    raise KeyboardInterrupt
+                tick(time.perf_counter() - started)
+        except BaseException:
+            # Whatever ends the wait, such as SIGTERM, ends the work first: its connection cannot be closed under it.
+            self._stop(worker, stop)
+            raise
         if self._interrupts.count > before:
             # It ended what the work was talking to, before this thread looked.
             raise KeyboardInterrupt
