@@ -36,6 +36,8 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.count = 0
+        self._exit_code: int | None = None
+        self._waiting = False
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -54,6 +56,38 @@ class Interrupts:
 
     def _count(self, number: int, frame: object) -> None:
         self.count += 1
+
+    @contextmanager
+    def terminated(self) -> Iterator[None]:
+        """SIGTERM leaves the block by SystemExit, with the exit code that shells give it; only on the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGTERM, self._leave)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
+
+    def _leave(self, number: int, frame: object) -> None:
+        self._exit_code = 128 + number
+        self.count += 1
+        if not self._waiting:
+            raise SystemExit(self._exit_code)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While a thread is waited for, SIGTERM counts as Ctrl-C does, and leaves behind the block.
+
+        Raised inside ``Thread.join``, an exception makes Python up to 3.12 take the thread for ended.
+        """
+        self._waiting = True
+        try:
+            yield
+        finally:
+            self._waiting = False
+            if self._exit_code is not None:
+                raise SystemExit(self._exit_code)
 
 
 class Worker(Generic[T]):

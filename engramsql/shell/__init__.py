@@ -6,14 +6,8 @@ where results go, ``prompt`` reads lines. Only ``prompt`` touches prompt-toolkit
 
 from __future__ import annotations
 
-import signal
 import threading
-from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["run"]
 
@@ -70,26 +64,12 @@ def run(
         session.print("End a statement with ; - .help lists the commands, Ctrl-D ends the session")
         # The first result would wait for it; now the user reads.
         threading.Thread(target=_prepare, name="engramsql-prepare", daemon=True).start()
-        with session.interrupts.counted(), _terminated():
+        with session.interrupts.counted(), session.interrupts.terminated():
             prompt.interact(session, history)
             if session.made and session.database.directory is not None:
                 warn_of_lost(session.database)
     finally:
         session.close()
-
-
-@contextmanager
-def _terminated() -> Iterator[None]:
-    """SIGTERM leaves the shell as its end does: with the terminal as it was, the query ended and nothing left behind."""
-
-    def leave(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
 
 
 def _prepare() -> None:

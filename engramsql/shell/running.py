@@ -47,20 +47,15 @@ class Runner:
             return work()
         self.cancelled.clear()
         before, started = self._interrupts.count, time.perf_counter()
-        worker = Worker(work, "engramsql-statement")
-        try:
-            while worker.goes_on():
-                if self._interrupts.count > before:
-                    raise KeyboardInterrupt
+        with self._interrupts.waiting():
+            worker = Worker(work, "engramsql-statement")
+            while worker.goes_on() and self._interrupts.count == before:
                 tick(time.perf_counter() - started)
-        except BaseException:
-            # Whatever ends the wait, such as SIGTERM, ends the work first: its connection cannot be closed under it.
-            self._stop(worker, stop)
-            raise
-        if self._interrupts.count > before:
-            # It ended what the work was talking to, before this thread looked.
-            raise KeyboardInterrupt
-        return worker.result()
+            if self._interrupts.count > before:
+                # It may have ended by itself already: it ended what the work was talking to.
+                self._stop(worker, stop)
+                raise KeyboardInterrupt
+            return worker.result()
 
     def _stop(self, worker: Worker[Any], stop: Callable[[], None]) -> None:
         """Returns when the work has ended: what its frames hold would block the connection."""
