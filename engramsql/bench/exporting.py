@@ -33,7 +33,7 @@ _BATCH = 8192
 """Tokens of a call that computes e_t alone: enough rows for two threads."""
 _VALUES = {"float32": 4, "bfloat16": 2}
 _IN_MEMORY = Path("/dev/shm")
-_SHARE = 3
+_SHARE = 4
 """The file of a corpus may take this part of the free memory, if it goes into memory."""
 _WRITE_BLOCK = 8 << 20
 _COPY_BLOCK = 2 << 20
