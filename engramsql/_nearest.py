@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING
 from engramsql.quoting import folded, literal
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterable
 
     import duckdb
 
-__all__ = ["UNKNOWN", "nearest_choice", "nearest_names", "record_view_hint", "with_nearest", "with_nearest_table"]
+__all__ = [
+    "UNKNOWN",
+    "nearest_choice",
+    "nearest_names",
+    "record_view_hint",
+    "with_nearest",
+    "with_nearest_option",
+    "with_nearest_table",
+]
 
 #: Messages about a name that is not known.
 UNKNOWN = (
@@ -31,6 +40,7 @@ _SUGGESTION = re.compile(
 _SUGGESTED = re.compile(r'Did you mean "([^"]+)"\?')
 _CANDIDATES = re.compile(r"Candidate bindings: (.*)", re.DOTALL)
 _CHOICE = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<known>.*)\)$", re.DOTALL)
+_UNRECOGNIZED = "unrecognized arguments: "
 
 _TABLES = (
     "SELECT view_name FROM duckdb_views() WHERE NOT internal UNION ALL SELECT table_name FROM duckdb_tables() "
@@ -63,6 +73,31 @@ def nearest_choice(message: str) -> str:
     """
     found = _CHOICE.search(message)
     near = nearest_names(found["word"], re.findall(r"[\w-]+", found["known"])) if found else []
+    return f"{message}; did you mean '{near[0]}'?" if near else message
+
+
+def with_nearest_option(message: str, *parsers: argparse.ArgumentParser) -> str:
+    """A message of argparse's, with the nearest option of these parsers if one is not known.
+
+    Example:
+        >>> import argparse
+        >>> parser = argparse.ArgumentParser()
+        >>> _ = parser.add_argument("--replace", action="store_true")
+        >>> with_nearest_option("unrecognized arguments: --replce", parser)
+        "unrecognized arguments: --replce; did you mean '--replace'?"
+    """
+    words = message.removeprefix(_UNRECOGNIZED).split() if message.startswith(_UNRECOGNIZED) else []
+    word = next((word.partition("=")[0] for word in words if word.startswith("--")), None)
+    if word is None:
+        return message
+    known = [
+        option
+        for parser in parsers
+        for action in parser._actions
+        for option in action.option_strings
+        if option.startswith("--")
+    ]
+    near = nearest_names(word, known)
     return f"{message}; did you mean '{near[0]}'?" if near else message
 
 

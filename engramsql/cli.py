@@ -15,7 +15,7 @@ import warnings
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from engramsql._arguments import format_of, is_terminal, number
-from engramsql._nearest import nearest_choice, nearest_names
+from engramsql._nearest import nearest_choice, nearest_names, with_nearest_option
 from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.exit_codes import ERROR, GOOD, INTERRUPTED, USAGE
@@ -103,7 +103,16 @@ class _Parser(argparse.ArgumentParser):
     """A parser that names the nearest choice."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(nearest_choice(message))
+        super().error(with_nearest_option(nearest_choice(message), *_with_commands(self)))
+
+
+def _with_commands(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """The parser, and those of the commands below it: what they do not know is said by the first."""
+    found = [parser]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found += [one for below in action.choices.values() for one in _with_commands(below)]
+    return found
 
 
 def _parser(name: str, description: str) -> argparse.ArgumentParser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,10 @@ class Command:
         self.argument = argument
         self.aliases = aliases
         self.summary = f"what {name} does"
+
+    def options(self, words: Sequence[str]) -> dict[str, str]:
+        known = {"--output": "a file", "--per": "a record"}
+        return known if self.name == ".export" and list(words[:1]) == ["ple"] else {}
 
 
 COMMANDS = [
@@ -348,6 +353,10 @@ def test_names_that_no_terminal_shows_are_left_out(tmp_path: Path):
         (".config |", ["write"]),
         (".export n|", ["norms"]),
         (".export ple tests/test_completion_can|", ["tests/test_completion_candidates.py"]),
+        (".export ple --|", ["--output", "--per"]),
+        (".export ple x.csv --o|", ["--output"]),
+        (".export --|", []),
+        (".read --|", []),
         (".help engram_f|", ["engram_fetch"]),
         (".mode cs|", ["csv"]),
         (".mode csv x|", []),

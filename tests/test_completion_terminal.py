@@ -100,6 +100,18 @@ def test_tab_completes_a_column(terminal: Open):
     run(shell, " FROM ple LIMIT 0;", "0 rows")
 
 
+def test_tab_completes_options_of_commands(terminal: Open):
+    shell = terminal()
+    shell.type(".export ple rows.csv --repl" + TAB)
+    shows(shell, PROMPT + ".export ple rows.csv --replace")
+    clear(shell)
+    shell.type(".plot values ple --")
+    shell.type(TAB)
+    comes(shell, "logarithmic height")
+    clear(shell)
+    run(shell, ".plot values --help", "usage: .plot values", "--log")
+
+
 def test_tab_goes_through_the_tables_and_back(terminal: Open):
     shell = terminal()
     shell.type("SELECT count(*) AS n FROM pl")

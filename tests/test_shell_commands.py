@@ -116,6 +116,38 @@ def test_help_of_every_command(session: Session, sink: io.BytesIO, name: str):
     assert shown(sink).startswith(name)
 
 
+@pytest.mark.parametrize(
+    "line, first, others",
+    [
+        (".help export", ".export TABLE FILE", ("--rows-per-file N", "usage: .export TABLE PATH", '--sql "SELECT')),
+        (".export --help", ".export TABLE FILE", ("--tokens FILE", ".export ple rows.parquet")),
+        (".export ple -h", ".export TABLE FILE", ("--replace",)),
+        (".plot --help", ".plot values|norms|", ("which parts of a table are in memory",)),
+        (".plot plan --help", ".plot values|norms|", ("usage: .plot plan", "--ids FILE", "--column C")),
+        (".help plot values", ".plot values|norms|", ("--log",)),
+        (".tables --help", ".tables [PATTERN]", ()),
+        (".quit --help", ".quit", ()),
+    ],
+)
+def test_help_has_the_options(session: Session, sink: io.BytesIO, line: str, first: str, others: tuple[str, ...]):
+    session.run(piece(line))
+    text = shown(sink)
+    assert text.startswith(first)
+    assert [other for other in others if other not in text] == []
+    # A database is open, and keeps its budget.
+    assert "--db" not in text
+    assert "--ram-budget" not in text
+
+
+def test_options_are_those_of_what_is_typed():
+    export, plot, read = (registry.find(name) for name in (".export", ".plot", ".read"))
+    assert {"--output", "--tokens", "--replace"} <= set(export.options(()))
+    assert "--db" not in export.options(())
+    assert "--log" in plot.options(("values", "ple"))
+    assert "--log" not in plot.options(("norms",))
+    assert plot.options(()) == read.options(()) == {}
+
+
 def test_help_lists_all_and_knows_functions(session: Session, sink: io.BytesIO):
     session.run(piece(".help"))
     listed, closing = shown(sink).split("\n\n")
@@ -164,16 +196,30 @@ def test_help_is_as_wide_as_the_terminal_and_says_everything(
         (".once", "write .once FILE | |COMMAND"),
         (
             ".export --sql SELECT head FROM ple --output z.csv",
-            ".export: put the query in quotes: --sql 'SELECT head FROM ple'",
+            '.export: put the query between double quotes, --sql "QUERY": between',
         ),
         (
-            ".export --sql SELECT head FROM ple -o z.csv",
-            ".export: put the query in quotes: --sql 'SELECT head FROM ple'",
+            ".export --sql 'FROM engram_fetch('ple', [1])' -o z.csv",
+            """(--sql "QUERY": between '...' the first single quote of the query ends it)""",
         ),
         (".plot", "write .plot values|norms|residency|plan|latency ..."),
         (".plot norm ple", ".plot: no picture 'norm'; did you mean norms?"),
         (".plot ple", ".plot: no picture 'ple'; there are values, norms, residency, plan, latency"),
-        (".once x.npy", "no mode writes .npy files; .export --sql 'QUERY' --output x.npy writes one"),
+        (".once x.npy", 'no mode writes .npy files; .export --sql "QUERY" --output x.npy writes one'),
+        (".export ple x.csv --replce", ".export: unrecognized arguments: --replce; did you mean '--replace'?"),
+        (".export ple x.bin --format parqet", "did you mean 'parquet'?"),
+        (".export ple", ".export: no output; write .export TABLE PATH, or --output PATH"),
+        (".export ple x.csv -o y.csv", ".export: give the output once: 'x.csv' or --output y.csv"),
+        (
+            ".export ple --tokens my.csv x.parquet",
+            (
+                "'x.parquet' was taken as a file of --tokens, which takes all that follow it; write --output "
+                "x.parquet, or .export TABLE x.parquet --tokens ..."
+            ),
+        ),
+        (".plot norms ple --widht 3", ".plot: unrecognized arguments: --widht 3; did you mean '--width'?"),
+        (".help ple plot", "write .help [COMMAND|FUNCTION]"),
+        (".help engram_fetch ple", "write .help [COMMAND|FUNCTION]"),
         (".output x.safetensors", "no mode writes .safetensors files"),
         (".once a b", "write .once FILE; put a name with blanks between quotes"),
         (".schema pel", "no table or view 'pel'; did you mean 'ple'?"),

@@ -27,7 +27,12 @@ def norms_figure(database: Database, name: str, rows: int = DEFAULT_ROWS // _FRA
     table = table_info(database, name)
     if table.format is None:
         raise FormatError(f"table '{name}' has no value format; register it with one to see the norms of its rows")
-    heads = ask(database, f"SELECT head, ngram_order, first_row, rows FROM engram_heads({table.sql}) ORDER BY head")
+    # Without a spec there are no heads: all rows are one part.
+    heads = (
+        ask(database, f"SELECT head, ngram_order, first_row, rows FROM engram_heads({table.sql}) ORDER BY head")
+        if database.table(name).spec is not None
+        else []
+    )
     parts = [(f"{head} ({order}-gram)", first, count) for head, order, first, count in heads]
     reached = sum(count for *_, count in parts)
     if not parts:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from engramsql._arguments import count
-from engramsql._nearest import nearest_names
+from engramsql._nearest import nearest_choice, nearest_names, with_nearest_option
 from engramsql.errors import ArgumentError
 from engramsql.exit_codes import GOOD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["KINDS", "build", "parse"]
+__all__ = ["KINDS", "build", "parse", "shell_parser"]
 
 KINDS = {
     "values": "histogram of the values of a table",
@@ -29,7 +29,18 @@ class _ShellParser(argparse.ArgumentParser):
     """A parser for a line of the shell, where an error ends the line and not the program."""
 
     def error(self, message: str) -> NoReturn:
-        raise ArgumentError(f".plot: {message}; as in: .plot values TABLE")
+        told = with_nearest_option(nearest_choice(message), self)
+        # A suggestion needs no example beside it.
+        raise ArgumentError(f".plot: {told}" if told.endswith("?") else f".plot: {told}; as in: .plot values TABLE")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As ever, but that the kind of picture says what it does not know: it has the options."""
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            (shell_parser([found.kind]) if hasattr(found, "kind") else self).error(
+                f"unrecognized arguments: {' '.join(unknown)}"
+            )
+        return found
 
 
 def build(parser: argparse.ArgumentParser) -> None:
@@ -62,9 +73,15 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         near = nearest_names(words[0], KINDS)[:1]
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KINDS)}"
         raise ArgumentError(f".plot: no picture '{words[0]}'; {hint}")
+    found: argparse.Namespace = shell_parser().parse_args(list(words))
+    return found
+
+
+def shell_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of ``.plot``; with a kind of picture as first word, that of the kind. It raises what is wrong."""
     parser = _ShellParser(prog=".plot", add_help=False, allow_abbrev=False)
-    _add_kinds(parser, lambda kind: None, lambda kind: None)
-    return parser.parse_args(list(words))
+    kinds = _add_kinds(parser, lambda kind: None, lambda kind: None)
+    return kinds.get(words[0], parser) if words else parser
 
 
 def _with_database(kind: argparse.ArgumentParser) -> None:
@@ -77,10 +94,11 @@ def _add_kinds(
     parser: argparse.ArgumentParser,
     add_database: Callable[[argparse.ArgumentParser], None],
     finish: Callable[[argparse.ArgumentParser], None],
-) -> None:
+) -> dict[str, argparse.ArgumentParser]:
     kinds = parser.add_subparsers(
         dest="kind", metavar="|".join(KINDS), required=True, parser_class=type(parser), help="what to draw"
     )
+    made: dict[str, argparse.ArgumentParser] = {}
     for name, summary in KINDS.items():
         shell = isinstance(parser, _ShellParser)
         kind = kinds.add_parser(
@@ -115,3 +133,5 @@ def _add_kinds(
         kind.add_argument("--output", metavar="FILE", help="write a picture instead: .png or .svg")
         kind.add_argument("--width", metavar="N", type=count, help="columns of the text (the terminal's, else 80)")
         finish(kind)
+        made[name] = kind
+    return made

@@ -47,7 +47,7 @@ def mode_of(path: str) -> str | None:
     ending = _ending(path)
     if ending not in ENDINGS and ending in EXPORTED:
         raise ArgumentError(
-            f"no mode writes {ending} files; .export --sql 'QUERY' --output {shlex.quote(path)} writes one"
+            f'no mode writes {ending} files; .export --sql "QUERY" --output {shlex.quote(path)} writes one'
         )
     return ENDINGS.get(ending)
 

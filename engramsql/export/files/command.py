@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import shlex
 import signal
 import sys
 import time
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from engramsql._nearest import nearest_choice, with_nearest_option
 from engramsql._views import without_variables
 from engramsql.commands import require
 from engramsql.database import connect
@@ -22,6 +22,7 @@ from engramsql.export.files import Options, export_to
 from engramsql.export.files import options as grammar
 from engramsql.messages import say
 from engramsql.progress import ProgressLine, elapsed, size
+from engramsql.sql_text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
     from engramsql.database import Database
     from engramsql.export.files import Export
 
-__all__ = ["command", "run"]
+__all__ = ["command", "run", "shell_parser"]
 
+_QUOTES = """--sql "QUERY": between '...' the first single quote of the query ends it"""
 _ROW_CACHE = "64MiB"
 
 
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Exports what the command line names and says what was written."""
+    grammar.settle(options, parser)
     what = _what(options)
     path = options.db
     if path is not None:
@@ -71,14 +74,21 @@ def command(database: Database, words: Sequence[str]) -> str:
     Raises:
         ArgumentError: If the words are wrong, with what is.
     """
-    parser = _Parser(prog=".export", add_help=False, allow_abbrev=False)
-    grammar.build(parser)
+    parser = shell_parser()
     _refuse_bare_query(words)
-    # A word without an option is the path, as one writes a copy: `.export ple rows.parquet`.
-    options = parser.parse_args(_with_output(words))
+    options = parser.parse_args(list(words))
+    grammar.settle(options, parser)
     if options.db is not None or options.ram_budget is not None:
         raise ArgumentError(".export writes from the database that is open; leave --db and --ram-budget out")
-    return _exported(database, _what(options), options)
+    what = _what(options)
+    try:
+        return _exported(database, what, options)
+    except Exception as error:
+        is_ours = type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb")
+        if is_ours or options.sql is None or "'" in options.sql:
+            raise
+        # Whether the query had any is lost by now; that it has none explains names that are not known.
+        raise ArgumentError(f"{one_line(str(error))} ({_QUOTES})") from error
 
 
 def _refuse_bare_query(words: Sequence[str]) -> None:
@@ -89,22 +99,21 @@ def _refuse_bare_query(words: Sequence[str]) -> None:
         itertools.takewhile(lambda word: word != "-o" and not word.startswith("--"), words[words.index("--sql") + 1 :])
     )
     if len(query) > 1:
-        raise ArgumentError(f".export: put the query in quotes: --sql {shlex.quote(' '.join(query))}")
-
-
-def _with_output(words: Sequence[str]) -> list[str]:
-    if "-o" in words or any(word.partition("=")[0] == "--output" for word in words):
-        return list(words)
-    if len(words) >= 2 and not words[0].startswith("-") and not words[1].startswith("-"):
-        return [words[0], "--output", *words[1:]]
-    return list(words)
+        raise ArgumentError(f".export: put the query between double quotes, {_QUOTES}")
 
 
 class _Parser(argparse.ArgumentParser):
     """Raises what is wrong; the shell goes on."""
 
     def error(self, message: str) -> NoReturn:
-        raise ArgumentError(f"{self.prog}: {message}")
+        raise ArgumentError(f"{self.prog}: {with_nearest_option(nearest_choice(message), self)}")
+
+
+def shell_parser() -> argparse.ArgumentParser:
+    """The parser of ``.export``, which raises what is wrong."""
+    parser = _Parser(prog=".export", add_help=False, allow_abbrev=False)
+    grammar.build(parser, shell=True)
+    return parser
 
 
 def _what(options: argparse.Namespace) -> str | Path | None:

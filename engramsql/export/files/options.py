@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from engramsql._arguments import count
 from engramsql.export.files.formats import COMPRESSIONS, ENDINGS, FILE_FORMATS, VALUES
 
-__all__ = ["build"]
+__all__ = ["build", "settle"]
+
+_EXAMPLES = (
+    "ple rows.parquet --db mydb",
+    "ple e_t.arrow --tokens corpus.jsonl --per sequence --db mydb",
+    """--sql "SELECT rowid, embedding FROM engram_fetch('ple', [3, 5])" --output rows.npz --db mydb""",
+)
+_SHELL_EXAMPLES = tuple(example.removesuffix(" --db mydb") for example in _EXAMPLES)
 
 
-def build(parser: argparse.ArgumentParser) -> None:
-    """``engramsql export``."""
+def build(parser: argparse.ArgumentParser, *, shell: bool = False) -> None:
+    """``engramsql export``, or ``.export`` of the shell, which has its database already."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     width = max(map(len, FILE_FORMATS))
     lines = [f"  {kind.name:<{width}}  {kind.summary}: {', '.join(kind.endings)}" for kind in FILE_FORMATS.values()]
@@ -21,20 +29,31 @@ def build(parser: argparse.ArgumentParser) -> None:
             *lines,
             "A file is there when its last byte is. With --rows-per-file what a failure or Ctrl-C leaves is completed",
             "by --resume and thrown away by --restart.",
+            "",
+            "examples:",
+            *(f"  {parser.prog} {example}" for example in (_SHELL_EXAMPLES if shell else _EXAMPLES)),
         ]
     )
+    database = "" if shell else "[--db DB] "
     parser.usage = (
-        "engramsql export TABLE [--tokens FILE... | --ids FILE...] --output PATH [--db DB] [options]\n"
-        "       engramsql export --sql QUERY --output PATH [--db DB] [options]"
+        f"{parser.prog} TABLE PATH [--tokens FILE... | --ids FILE...] {database}[options]\n"
+        f"       {parser.prog} --sql QUERY --output PATH {database}[options]"
     )
     parser.add_argument(
-        "what", nargs="?", metavar="TABLE", help="table; or path of a checkpoint or store, without --db"
+        "what",
+        nargs="?",
+        metavar="TABLE",
+        help="table; or path of a checkpoint or store" + ("" if shell else ", without --db"),
     )
+    parser.add_argument("file", nargs="?", metavar="PATH", help="what is written, as with --output")
     parser.add_argument("--table", metavar="TABLE", help="the same")
-    parser.add_argument("--db", metavar="DB", help="database, checkpoint or store directory; not needed for a path")
+    # The shell says where they belong instead.
     parser.add_argument(
-        "-o", "--output", metavar="PATH", required=True, help="the file; with --rows-per-file a new directory"
+        "--db",
+        metavar="DB",
+        help=argparse.SUPPRESS if shell else "database, checkpoint or store directory; not needed for a path",
     )
+    parser.add_argument("-o", "--output", metavar="PATH", help="the file; with --rows-per-file a new directory")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--tokens", metavar="FILE", nargs="+", help="write e_t of the tokens in these files, not the rows of the table"
@@ -69,13 +88,43 @@ def build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ram-budget",
         metavar="SIZE",
-        help="memory for rows read from the disk, which a corpus needs again: 8GB, 512MiB, 0 for none (64MiB)",
+        help=argparse.SUPPRESS
+        if shell
+        else "memory for rows read from the disk, which a corpus needs again: 8GB, 512MiB, 0 for none (64MiB)",
     )
     unfinished = parser.add_mutually_exclusive_group()
     unfinished.add_argument("--resume", action="store_true", help="go on with an unfinished export to PATH")
     unfinished.add_argument("--restart", action="store_true", help="throw an unfinished export to PATH away")
     parser.add_argument("--replace", action="store_true", help="replace what is there")
     parser.set_defaults(run=_run)
+
+
+def settle(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Finds the output among the words: behind the table, behind a query, or with ``--output``.
+
+    Ends with ``parser.error`` if it is not there, or there twice.
+    """
+    if options.file is None and options.sql is not None and options.output is None:
+        # A query needs no table: the one word beside it is the output.
+        options.what, options.file = None, options.what
+    if options.file is None:
+        if options.output is None:
+            parser.error(_no_output(options, parser.prog))
+    elif options.output is not None:
+        parser.error(f"give the output once: '{options.file}' or --output {options.output}")
+    else:
+        options.output = options.file
+
+
+def _no_output(options: argparse.Namespace, prog: str) -> str:
+    for option, files in (("--tokens", options.tokens), ("--ids", options.ids)):
+        if files is not None and len(files) > 1:
+            last = shlex.quote(files[-1])
+            return (
+                f"no output: '{files[-1]}' was taken as a file of {option}, which takes all that follow it; "
+                f"write --output {last}, or {prog} TABLE {last} {option} ..."
+            )
+    return f"no output; write {prog} TABLE PATH, or --output PATH"
 
 
 def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:

@@ -54,7 +54,7 @@ _COLUMNS = """
     summary="tables and views, with their rows",
     argument="table",
     aliases=("\\dt", "\\l"),
-    details="PATTERN has * for any text. Rows of a table of the session are DuckDB's estimate.",
+    details="PATTERN has * for any text, or % as LIKE has it. Rows of a table of the session are DuckDB's estimate.",
 )
 def _tables(session: Session, words: list[str]) -> None:
     condition = f" WHERE name GLOB {literal(words[0])}" if words else ""

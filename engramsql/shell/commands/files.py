@@ -14,6 +14,8 @@ from engramsql.shell.commands.registry import command
 from engramsql.shell.paths import path_of
 
 if TYPE_CHECKING:
+    import argparse
+
     from engramsql.shell.results import Destination
     from engramsql.shell.session import Session
 
@@ -107,12 +109,14 @@ def _read(session: Session, words: list[str]) -> None:
 
 @command(
     ".export",
-    "TABLE FILE ... | --sql 'QUERY' --output FILE",
+    'TABLE FILE ... | --sql "QUERY" --output FILE',
     summary="write a table, a query or the e_t of a corpus to files",
     argument="table",
     fewest=1,
     most=1000,
-    details="The arguments are those of `engramsql export`.",
+    details="The arguments are those of `engramsql export`. A query is one word between double quotes; the single "
+    "quotes of SQL stay as they are in it.",
+    parser=lambda words: _export_parser(),
 )
 def _export(session: Session, words: list[str]) -> None:
     from engramsql.export.files.command import command as export
@@ -122,3 +126,9 @@ def _export(session: Session, words: list[str]) -> None:
         to.file.write(f"{visible_lines(export(session.database, words))}\n".encode())
 
     session.work(work, says=True)
+
+
+def _export_parser() -> argparse.ArgumentParser:
+    from engramsql.export.files.command import shell_parser
+
+    return shell_parser()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engramsql.errors import ArgumentError
 from engramsql.shell import config
@@ -15,6 +15,8 @@ from engramsql.shell.settings import SETTINGS, number
 from engramsql.shell.terminal import terminal_size
 
 if TYPE_CHECKING:
+    import argparse
+
     from engramsql.shell.session import Session
 
 __all__: list[str] = []
@@ -35,6 +37,7 @@ _CLOSING = (
     summary="this list, or more about a command or an SQL function",
     argument="command",
     aliases=("\\?",),
+    most=2,
 )
 def _help(session: Session, words: list[str]) -> None:
     width = _readable()
@@ -45,6 +48,8 @@ def _help(session: Session, words: list[str]) -> None:
     word = words[0]
     if not word:
         raise ArgumentError("write .help, or .help with the name of a command or function")
+    if len(words) > 1 and registry.names().get(f".{word.lower().lstrip('.')}", registry.find(".help")).parser is None:
+        raise ArgumentError("write .help [COMMAND|FUNCTION]")
     functions = _functions(session)
     name = word.lower()
     exact = word[0] in ".\\" or f".{name}" in registry.names()
@@ -59,7 +64,17 @@ def _help(session: Session, words: list[str]) -> None:
     text = f"{known_command.summary[0].upper()}{known_command.summary[1:]}. {known_command.details}".rstrip()
     lines = textwrap.wrap(text, width, break_on_hyphens=False)
     same = [f"The same: {', '.join(known_command.aliases)}"] if known_command.aliases else []
-    session.print("\n".join([*_folded(known_command.synopsis, width), *lines, *same]))
+    options = ["", options_help(known_command.parser(words[1:]), width)] if known_command.parser is not None else []
+    session.print("\n".join([*_folded(known_command.synopsis, width), *lines, *same, *options]))
+
+
+def options_help(parser: argparse.ArgumentParser, width: int) -> str:
+    """The help of a parser, as wide as this."""
+    formatter: Any = parser.formatter_class
+    parser.formatter_class = lambda prog: formatter(prog, width=width)
+    # Newer Pythons colour it where stdout is a terminal; what is printed here has no codes.
+    parser.color = False  # type: ignore[attr-defined]
+    return parser.format_help().rstrip()
 
 
 def _readable() -> int:

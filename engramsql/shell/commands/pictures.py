@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engramsql.plot.options import KINDS
+from engramsql.plot.options import KINDS, shell_parser
 from engramsql.shell.commands.registry import command
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ __all__: list[str] = []
     fewest=1,
     most=1000,
     details=f"{'; '.join(f'{kind}: {about}' for kind, about in KINDS.items())}. "
-    "The arguments are those of `engramsql plot`: .plot norms TABLE.",
+    "The arguments are those of `engramsql plot`: .plot norms TABLE. .plot KIND --help lists "
+    "those of a kind.",
+    parser=shell_parser,
 )
 def _plot(session: Session, words: list[str]) -> None:
     from engramsql.plot.drawing import command as plot

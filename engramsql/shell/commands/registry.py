@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
+import itertools
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -10,11 +12,12 @@ from typing import TYPE_CHECKING, Literal
 from engramsql.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from engramsql.shell.session import Session
 
     Run = Callable[[Session, list[str]], None]
+    ParserOf = Callable[[Sequence[str]], argparse.ArgumentParser]
     Argument = Literal["", "table", "file", "mode", "setting", "sql", "command", "text"]
 
 __all__ = ["Command", "all", "command", "find", "names", "parse"]
@@ -35,6 +38,7 @@ class Command:
         whole: Whether all that follows is one word, quotes and all.
         fewest: Words that it needs.
         most: Words that it takes.
+        parser: Of a command with options: their parser, given the words before them.
     """
 
     name: str
@@ -47,13 +51,26 @@ class Command:
     whole: bool
     fewest: int
     most: int
+    parser: ParserOf | None
 
     @property
     def synopsis(self) -> str:
         """The name and its arguments."""
         return f"{self.name} {self.usage}".rstrip()
 
+    def options(self, words: Sequence[str]) -> dict[str, str]:
+        """Its options behind these words, and what they are; for completion."""
+        if self.parser is None:
+            return {}
+        return {
+            option: action.help or ""
+            for action in self.parser(words)._actions
+            for option in action.option_strings
+            if option.startswith("--") and action.help != argparse.SUPPRESS
+        }
 
+
+_HELP = {"--help", "-h"}
 _COMMANDS: dict[str, Command] = {}
 
 
@@ -68,6 +85,7 @@ def command(
     whole: bool = False,
     fewest: int = 0,
     most: int = 1,
+    parser: ParserOf | None = None,
 ) -> Callable[[Run], Run]:
     """Puts the decorated function into the list.
 
@@ -79,7 +97,9 @@ def command(
         taken = {word for known in _COMMANDS.values() for word in (known.name, *known.aliases)}
         if twice := taken & {name, *aliases}:
             raise ValueError(f"{twice} is there already")
-        known = Command(name, usage, summary, aliases, argument, details, run, whole, fewest, most if usage else 0)
+        known = Command(
+            name, usage, summary, aliases, argument, details, run, whole, fewest, most if usage else 0, parser
+        )
         _COMMANDS[name] = known
         return run
 
@@ -111,7 +131,7 @@ def find(word: str) -> Command:
 
 
 def parse(line: str) -> tuple[Command, list[str]]:
-    """The command of a line and its words.
+    """The command of a line and its words; with ``--help`` among them that is ``.help``, asked about the command.
 
     Raises:
         ArgumentError: If there is no such command, a quote is not closed, or the number of words is wrong.
@@ -126,6 +146,8 @@ def parse(line: str) -> tuple[Command, list[str]]:
             words = shlex.split(rest.removesuffix(";"))
         except ValueError as error:
             raise ArgumentError(f"{known.name}: {str(error).lower()}; write {known.synopsis}") from error
+    if _HELP & set(words) and (known.parser is not None or len(words) == 1):
+        return find(".help"), [known.name, *itertools.takewhile(lambda word: not word.startswith("-"), words)][:2]
     if not known.fewest <= len(words) <= known.most:
         raise ArgumentError(f"write {known.synopsis}")
     return known, words

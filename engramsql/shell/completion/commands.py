@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from engramsql.export import FORMATS
@@ -42,6 +42,9 @@ class Command(Protocol):
     @property
     def summary(self) -> str:
         """One line on what it does."""
+
+    def options(self, words: Sequence[str]) -> dict[str, str]:
+        """Its options behind these words, and what they are."""
 
 
 def find(name: str, commands: Iterable[Command]) -> Command | None:
@@ -91,6 +94,9 @@ def _arguments(
     wanted: Wanted, command: Command, snapshot: Snapshot, commands: Iterable[Command]
 ) -> Iterator[Candidate]:
     argument = command.argument
+    if wanted.word.startswith("-") and not wanted.quote:
+        yield from (Candidate(option, option, about) for option, about in command.options(wanted.before).items())
+        return
     if argument == "file" or (wanted.argument > 0 and "FILE" in command.usage):
         yield from _files(wanted)
     if wanted.argument > 0:

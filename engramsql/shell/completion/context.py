@@ -141,8 +141,17 @@ def _command(text: str, start: int, cursor: int) -> Wanted | None:
         elif letter.isspace():
             argument += at > start
             start = at + 1
+    before = tuple(text[name_end:start].split())
     start += len(quote)
-    return Wanted(start, text[start:cursor], quote, (Want.ARGUMENT,), subject=found.group(1), argument=argument)
+    return Wanted(
+        start,
+        text[start:cursor],
+        quote,
+        (Want.ARGUMENT,),
+        subject=found.group(1),
+        argument=argument,
+        before=before,
+    )
 
 
 def _in_string(tokens: list[Token], rest: list[Token], word: str, start: int) -> Wanted:

@@ -69,6 +69,7 @@ class Wanted:
         subject: The setting or dot command whose value is wanted, the column that a value is compared with, or the
             function whose result has fields.
         argument: Which argument of a dot command, from 0.
+        before: Arguments of a dot command before this one.
     """
 
     start: int
@@ -83,3 +84,4 @@ class Wanted:
     call: Call | None = None
     subject: str = ""
     argument: int = 0
+    before: tuple[str, ...] = ()
