@@ -351,13 +351,22 @@ def list_column(schema: pa.Schema, column: str | None, what: str) -> str:
             return str(lists[0])
         several = f"has the columns of lists {', '.join(lists)}; name one with --column (column=)"
         found = several if lists else "has no column of integer lists"
-        raise ArgumentError(f"{what} {found}; its columns: {', '.join(map(_shown, schema)) or 'none'}")
+        texts = [] if lists else [field.name for field in schema if _is_text(field.type)]
+        hint = f"; in SQL engram_tokens(TABLE, {texts[0]}) makes tokens of a text" if texts else ""
+        raise ArgumentError(f"{what} {found}; its columns: {', '.join(map(_shown, schema)) or 'none'}{hint}")
     if schema.names.count(column) != 1:
         found = "no" if column not in schema.names else "more than one"
         raise ArgumentError(f"{what} has {found} column '{column}'; its columns: {', '.join(map(_shown, schema))}")
     if column not in lists:
         raise ArgumentError(f"column '{column}' of {what} is {schema.field(column).type}, not lists of integers")
     return column
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    plain = plain_type(type_)
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
 
 
 def _shown(field: pa.Field) -> str:

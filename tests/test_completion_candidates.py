@@ -323,6 +323,18 @@ def test_files_are_offered_by_what_was_typed_of_their_path(tmp_path: Path):
     assert offered(f"FROM '{tmp_path}/none/|") == []
 
 
+def test_files_of_lists_are_offered_as_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("my.jsonl", "my.parquet", "my.csv", "my.txt", "other.json"):
+        (tmp_path / name).touch()
+    (tmp_path / "mydir").mkdir()
+    monkeypatch.chdir(tmp_path)
+    # Relations first.
+    corpus = ["my corpus'", "my.jsonl'", "my.parquet'"]
+    assert offered("SELECT * FROM engram_coverage('ple', 'my|") == corpus
+    assert offered("SELECT * FROM engram_coverage('ple', './o|") == ["./other.json'"]
+    assert offered("SELECT * FROM engram_coverage('my|") == []
+
+
 def test_files_of_home_keep_the_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine").touch()

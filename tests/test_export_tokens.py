@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -293,3 +294,44 @@ def test_a_long_record_is_the_same_text_piece_by_piece(
         monkeypatch.setattr(text_files, "_SLICE_VALUES", most)
         golden_db.export(TABLE, tmp_path / f"pieces.{format}", **options, replace=True)
         assert (tmp_path / f"pieces.{format}").read_bytes() == (tmp_path / f"whole.{format}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE TEMP VIEW v AS SELECT [17, 4, 256] AS tokens",
+        "CREATE TEMP TABLE v AS SELECT 1 AS n, [17, 4, 256]::INTEGER[] AS ids",
+        'CREATE TEMP VIEW "v" AS SELECT [17, 4, 256] AS "order"',
+    ],
+)
+def test_a_relation_in_place_of_files_is_told_as_a_query_that_works(golden_db: Any, tmp_path: Path, made: str) -> None:
+    golden_db.execute(made)
+    message = refuses(
+        lambda: golden_db.export(TABLE, tmp_path / "x.npy", tokens="v"), "'v' is a table or view", "--tokens", "--sql"
+    )
+    # Quoted as a shell takes it.
+    query = shlex.split(message.partition("query: ")[2])[1]
+    found = golden_db.export(golden_db.sql(query), tmp_path / "x.parquet")
+    assert found.rows == 3
+    e_t = np.stack(pq.read_table(tmp_path / "x.parquet")["e_t"].to_numpy())
+    assert_same_bits(e_t, f32_bits(golden_db.table(TABLE).e_t([17, 4, 256])))
+    golden_db.execute(f"DROP {made.split()[2]} v")
+
+
+def test_texts_in_place_of_tokens_are_sent_to_the_tokenizer(golden_db: Any, tmp_path: Path) -> None:
+    golden_db.execute("CREATE TEMP VIEW texts AS SELECT 'hello' AS text")
+    refuses(
+        lambda: golden_db.export(TABLE, tmp_path / "x.npy", tokens="texts"),
+        f"engram_embeddings('{TABLE}', engram_tokens('{TABLE}', texts.text))",
+    )
+    golden_db.execute("DROP VIEW texts")
+    # A table of vectors has nothing of the kind.
+    refuses(lambda: golden_db.export(TABLE, tmp_path / "x.npy", tokens=TABLE), "no column of token ids")
+    (tmp_path / "c.jsonl").write_text('{"text": "hello"}\n')
+    pq.write_table(pa.table({"text": ["hello"]}), tmp_path / "c.parquet")
+    for name in ("c.jsonl", "c.parquet"):
+        refuses(
+            lambda name=name: golden_db.export(TABLE, tmp_path / "x.npy", tokens=tmp_path / name),  # type: ignore[misc]
+            "text",
+            "engram_tokens(TABLE, text)",
+        )

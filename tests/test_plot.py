@@ -238,6 +238,29 @@ def test_a_plan_has_its_reads_where_they_are(db: Any):
     assert any(note.endswith(f"read amplification {amplification:.2f}") for note in figure.notes)
 
 
+def test_norms_of_a_table_without_a_spec_are_one_bar(db: Any, tmp_path: Path):
+    values = np.arange(40, dtype=np.float32).reshape(10, 4)
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "shard_000.bin").write_bytes(values.tobytes())
+    db.register("t", tmp_path / "store", width=16, rows_per_shard=10, format="f32")
+    (line,) = norms_figure(db, "t").lines
+    assert line.label == "all rows"
+    norms = np.sqrt((values.astype(np.float64) ** 2).sum(axis=1))
+    found = [line.low, line.first, line.median, line.third, line.high]
+    assert np.allclose(found, np.quantile(norms, [0, 0.25, 0.5, 0.75, 1]), rtol=1e-9)
+
+
+def test_a_read_of_several_extents_counts_once_in_a_strip_and_is_told(db: Any):
+    db.register("ple", FP8)
+    ids = list(range(1408))
+    figure = plan_figure(db, "ple", ids)
+    reads = q(db, "SELECT count(*) FROM engram_plan('ple', ?)", ids)[0][0]
+    counted = sum(int(line.remark.split()[0]) for line in figure.lines)
+    crossing = [note for note in figure.notes if "more than one" in note]
+    assert counted >= reads
+    assert bool(crossing) == (counted > reads)
+
+
 def test_a_plan_of_two_extents_per_row(db: Any):
     db.register("v41", V41)
     figure = plan_figure(db, "v41_l1", [1, 2, 100])

@@ -282,10 +282,25 @@ def test_tables_and_schema(session: Session, sink: io.BytesIO):
     session.run(piece(".tables"))
     rows = {row["name"]: row["kind"] for row in csv.DictReader(io.StringIO(shown(sink)))}
     assert rows == {"ple": "table", "mine": "temporary table", "seen": "view of this session"}
-    session.run(piece(".tables p*"))
-    assert shown(sink).splitlines()[1:] == ["ple,table,1408,160,fp8_e4m3,225280"]
+    for pattern in ("p*", "p%", "%l%", "ple"):
+        session.run(piece(f".tables {pattern}"))
+        assert shown(sink).splitlines()[1:] == ["ple,table,1408,160,fp8_e4m3,225280"]
     session.run(piece("\\d PLE"))
     assert "ple,embedding,FLOAT[160]" in shown(sink)
+
+
+def test_a_file_of_another_kind_than_any_mode_writes_is_told(
+    session: Session, sink: io.BytesIO, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    for command in (".once", ".output"):
+        session.run(piece(f"{command} {tmp_path}/x.xlsx"))
+        assert capfd.readouterr().err == f"'{tmp_path}/x.xlsx' will be written as csv: no mode writes .xlsx files\n"
+        session.run(piece("SELECT 1 AS x"))
+        session.run(piece(".output stdout"))
+        assert (tmp_path / "x.xlsx").read_text() == "x\n1\n"
+    for name in ("x.txt", "x", "x.csv"):
+        session.run(piece(f".once {tmp_path}/{name}"))
+        assert capfd.readouterr().err == ""
 
 
 def test_parameters(session: Session, sink: io.BytesIO):

@@ -46,16 +46,26 @@ def plan_figure(database: Database, name: str, ids: Sequence[int]) -> Strips:
     pieces = _pieces(reads, extents)
     touched = [extent for extent in extents if extent in pieces]
     lines = []
-    for group in groups_of(touched):
+    groups = groups_of(touched)
+    for group in groups:
         cells = [_NOTHING] * CELLS
         taken = [(extent, piece) for extent in group.extents for piece in pieces[extent]]
         for extent, piece in taken:
             mark = _MEMORY if piece.resident else _DISK
             for cell in range(group.cell(extent, piece.start), group.cell(extent, piece.end - 1) + 1):
                 cells[cell] = max(cells[cell], mark)
-        count, total = len(taken), sum(piece.end - piece.start for _, piece in taken)
+        # A read that goes on into the next extent of the strip is one.
+        count, total = len({piece.read for _, piece in taken}), sum(piece.end - piece.start for _, piece in taken)
         lines.append(Line(group.label, tuple(cells), f"{count:,} read{'' if count == 1 else 's'}, {size(total)}"))
     notes = _notes(reads, len(extents) - len(touched))
+    strips_of = Counter(
+        read for group in groups for read in {p.read for extent in group.extents for p in pieces[extent]}
+    )
+    if crossing := sum(strips > 1 for strips in strips_of.values()):
+        one = crossing == 1
+        notes += (
+            f"{crossing:,} read{' takes' if one else 's take'} from more than one line and count{'s' * one} in each",
+        )
     return Strips(_title(table.name, len(ids)), notes, "bytes of the shard", "", _MARKS, tuple(lines))
 
 
@@ -66,6 +76,8 @@ class _Piece:
     start: int
     end: int
     resident: bool
+    read: int
+    """Which of the reads it is part of."""
 
 
 def _pieces(reads: Sequence[PlannedRead], extents: Sequence[Extent]) -> dict[Extent, list[_Piece]]:
@@ -74,12 +86,12 @@ def _pieces(reads: Sequence[PlannedRead], extents: Sequence[Extent]) -> dict[Ext
     for extent in extents:
         files[extent.file].append(extent)
     pieces: dict[Extent, list[_Piece]] = defaultdict(list)
-    for read in reads:
+    for number, read in enumerate(reads):
         for extent in files.get(read.file or "", []):
             start = max(read.offset, extent.offset)
             end = min(read.offset + read.bytes, extent.offset + extent.bytes)
             if start < end:
-                pieces[extent].append(_Piece(start, end, read.resident))
+                pieces[extent].append(_Piece(start, end, read.resident, number))
     return pieces
 
 

@@ -9,7 +9,7 @@ from engramsql.errors import ArgumentError
 from engramsql.export import ARROW_FILE
 from engramsql.export.files.formats import ENDINGS as EXPORTED
 
-__all__ = ["ENDINGS", "format_in", "mode_of"]
+__all__ = ["ENDINGS", "format_in", "mode_of", "unknown_ending"]
 
 ENDINGS = {
     ".md": "markdown",
@@ -30,6 +30,8 @@ ENDINGS = {
 }
 
 
+# Names for what people read.
+_TEXTS = ("", ".txt", ".text", ".log", ".out")
 # Formats of an export that are the IPC file.
 _IPC_FILES = ("arrow", "feather")
 
@@ -50,6 +52,17 @@ def mode_of(path: str) -> str | None:
             f'no mode writes {ending} files; .export --sql "QUERY" --output {shlex.quote(path)} writes one'
         )
     return ENDINGS.get(ending)
+
+
+def unknown_ending(path: str) -> str:
+    """The ending of a file that is read as something else than what any mode writes; empty if it says no such thing.
+
+    Example:
+        >>> unknown_ending("rows.xlsx"), unknown_ending("rows.txt"), unknown_ending("rows.csv"), unknown_ending("rows")
+        ('.xlsx', '', '', '')
+    """
+    ending = _ending(path)
+    return "" if ending in ENDINGS or ending in _TEXTS else ending
 
 
 def format_in(path: str | None, mode: str) -> str:

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, cast
 from engramsql.errors import ArgumentError
 from engramsql.export import BINARY
 from engramsql.export.style import Style, style_of
-from engramsql.shell.endings import format_in, mode_of
+from engramsql.shell.endings import format_in, mode_of, unknown_ending
 from engramsql.shell.sinks import AppendingSink, CommandSink, FileSink, Sink, TerminalSink
 from engramsql.shell.terminal import terminal_size
 
@@ -108,7 +108,11 @@ class Results:
     def contradiction(self) -> str | None:
         """What to say if the file that is waited for will hold something else than its ending says."""
         path, mode = self._path, self.mode()
-        named = None if path is None else mode_of(path)
+        if path is None:
+            return None
+        named = mode_of(path)
+        if named is None and (ending := unknown_ending(path)):
+            return f"'{path}' will be written as {mode}: no mode writes {ending} files"
         if named is None or named == mode:
             return None
         return f"'{path}' will be written as {mode}, the mode that was set; .mode {named} is what its name says"

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["Export", "Options", "export_to"]
 
 _KINDS = {"tokens": "tokens", "ids": "row ids"}
+_COLUMNS = "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
+_RESERVED = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_INTEGER_LIST = re.compile(r"U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?\[\d*\]")
 _SELECT = re.compile(r"\s*(?:SELECT|FROM|WITH)\s", re.IGNORECASE)
 
 
@@ -285,6 +289,8 @@ def _tokens(
     if history.ndim != 1:
         raise ArgumentError(f"history must have one dimension, got {history.ndim}")
     files = paths_of(tokens)
+    for file in files or ():
+        _refuse_relation(database, table, file)
     # Those that may answer for a token; others must not be asked sequence by sequence.
     views = any(
         folded(entry.table) == folded(table.name) and database.view(entry.name).usable
@@ -304,6 +310,39 @@ def _tokens(
         views=views,
         most_bytes=format.record_bytes,
     )
+
+
+def _refuse_relation(database: Database, table: Table, given: str | os.PathLike[str]) -> None:
+    """Refuses a relation of the database as file of tokens, with the query that takes it."""
+    from engramsql.quoting import folded, literal
+
+    if not isinstance(given, str) or os.sep in given or os.path.exists(given):
+        return
+    # Not on a cursor, which sees no temporary relation of the session; it is an error in any case.
+    ask = database.connection.execute
+    columns = [(column, type_) for name, column, type_ in ask(_COLUMNS).fetchall() if folded(name) == folded(given)]
+    reserved = {word for (word,) in ask(_RESERVED).fetchall()}
+    if not columns:
+        return
+    lists = [column for column, type_ in columns if _INTEGER_LIST.fullmatch(type_)]
+    texts = [column for column, type_ in columns if type_ == "VARCHAR"]
+    what = f"'{given}' is a table or view, and --tokens (tokens=) takes files"
+    if not (lists or texts):
+        raise ArgumentError(f"{what}; it has no column of token ids either")
+
+    def written(name: str) -> str:
+        return name if _PLAIN.fullmatch(name) and name not in reserved else '"' + name.replace('"', '""') + '"'
+
+    column = f"{written(given)}.{written(lists[0] if lists else texts[0])}"
+    tokens = column if lists else f"engram_tokens({literal(table.name)}, {column})"
+    alias = "t" if folded(given) != "t" else "e"
+    query = (
+        f"SELECT {alias}.token, {alias}.e_t "
+        f"FROM {written(given)}, engram_embeddings({literal(table.name)}, {tokens}) AS {alias}"
+    )
+    # As both shells take it.
+    quoted = query.replace("\\", "\\\\").replace('"', '\\"')
+    raise ArgumentError(f'{what}; e_t of its tokens is a query: --sql "{quoted}" (db.sql(...))')
 
 
 def _layout(

@@ -54,10 +54,13 @@ _COLUMNS = """
     summary="tables and views, with their rows",
     argument="table",
     aliases=("\\dt", "\\l"),
-    details="PATTERN has * for any text, or % as LIKE has it. Rows of a table of the session are DuckDB's estimate.",
+    details="PATTERN has * for any text, or % for it. Rows of a table of the session are DuckDB's estimate.",
 )
 def _tables(session: Session, words: list[str]) -> None:
-    condition = f" WHERE name GLOB {literal(words[0])}" if words else ""
+    # Either sign for any text; a name may have a % of its own.
+    patterns = {words[0], words[0].replace("%", "*")} if words else set()
+    likes = " OR ".join(f"name GLOB {literal(pattern)}" for pattern in sorted(patterns))
+    condition = f" WHERE {likes}" if likes else ""
     session.query(f"SELECT * FROM ({_TABLES}){condition}")
 
 

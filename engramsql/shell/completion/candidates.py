@@ -29,6 +29,8 @@ _LEVELS = ("headers", "sample", "full")
 _OF_FILES = re.compile(r"(?:read|sniff|parquet)_\w+|\w+_scan|glob|st_read", re.IGNORECASE)
 # Named arguments of the registry whose text is a path or one of a few words.
 _FILE_PARAMETERS = frozenset({"source", "dir", "tokenizer", "spec"})
+# Files with lists that DuckDB reads as a relation by their name.
+_CORPUS_FILES = (".parquet", ".jsonl", ".ndjson", ".json")
 _READERS = ("auto", "mapped", "io_uring", "pread", "sequential")
 _BOOLEANS = ("true", "false")
 
@@ -325,6 +327,11 @@ def _texts(rank: int, wanted: Wanted, snapshot: Snapshot) -> Iterator[_Offer]:
     takes_path = name in _FILE_PARAMETERS or (name in ("table", "a", "b", "corpus") and _is_path(wanted.word))
     if takes_path and not (name == "spec" and not _is_path(wanted.word)):
         yield from (_of_file(candidate, wanted, rank) for candidate in _files(wanted))
+    elif name == "corpus":
+        # A name without a directory may be a file of this one; DuckDB reads these.
+        for candidate in _files(wanted):
+            if candidate.quoted and candidate.label.lower().endswith(_CORPUS_FILES):
+                yield _of_file(candidate, wanted, rank + 1)
 
 
 def _has_tokens(relation: Relation) -> bool:
