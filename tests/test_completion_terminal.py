@@ -112,6 +112,15 @@ def test_tab_completes_options_of_commands(terminal: Open):
     run(shell, ".plot values --help", "usage: .plot values", "--log")
 
 
+def test_tab_offers_files_of_lists_as_a_corpus(terminal: Open, directory: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(directory)
+    (directory / "documents.jsonl").write_text('{"tokens": [17, 4]}\n')
+    shell = terminal()
+    shell.type("SELECT tokens FROM engram_coverage('ple', 'docum" + TAB)
+    shows(shell, "'documents.jsonl'")
+    run(shell, ") LIMIT 0;", "0 rows")
+
+
 def test_tab_goes_through_the_tables_and_back(terminal: Open):
     shell = terminal()
     shell.type("SELECT count(*) AS n FROM pl")

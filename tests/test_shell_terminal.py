@@ -109,6 +109,11 @@ def test_backslash_g_shows_one_value_per_line(home: Path):
         terminal.run("SELECT 9 AS nine;", "│  nine │")
 
 
+def test_a_file_of_a_kind_that_no_mode_writes_is_told(home: Path):
+    with shell(home, columns=200) as terminal:
+        terminal.run(f".once {home}/x.xlsx", "will be written as box: no mode writes .xlsx files")
+
+
 def test_an_error_has_its_line_a_caret_and_the_nearest_name(home: Path):
     with shell(home, CHECKPOINT) as terminal:
         start = terminal.mark()
