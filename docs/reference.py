@@ -40,7 +40,7 @@ GROUPS = (
 )
 
 
-# What examples name. The cookbook makes the tables as `example_database` does, the second one with other values.
+# What examples name. The cookbook makes the tables as `example_database` does.
 MADE_IN_THE_COOKBOOK = ("ple", "engram_l1", "tuned", "docs")
 
 
@@ -74,7 +74,7 @@ def pages() -> dict[str, str]:
     with example_database() as database:
         found = functions(database)
         written = {"sql.md": _index(found)} | {f"functions/{entry.file}": _page(database, entry) for entry in found}
-    # The cookbook makes its own second table.
+    # The cookbook makes its second table itself.
     with example_database(tuned=False) as database:
         written["cookbook.md"] = refreshed(database, (DOCS / "cookbook.md").read_text(encoding="utf-8"))
     return written
