@@ -317,7 +317,7 @@ def test_a_store_without_a_width_is_to_be_registered(database: Path, tmp_path: P
 def test_verify_against(database: Path, tmp_path: Path) -> None:
     done = run("verify", "t", "--against", tmp_path / "s", "--db", database)
     assert done.returncode == 0
-    assert done.stderr == f"engramsql: t: 0 of 30 rows differ from {tmp_path / 's'}\n"
+    assert done.stderr == f"t: 0 of 30 rows differ from {tmp_path / 's'}\n"
     assert done.stdout == "name,rowid,byte,a,b\n"
     (tmp_path / "s" / "shard_002.bin").write_bytes(np.full(80, 3, np.uint8).tobytes())
     done = run("verify", "t", "--against", tmp_path / "s", "--db", database, "--format", "json")

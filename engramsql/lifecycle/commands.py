@@ -269,7 +269,7 @@ def _compare(database: Database, name: str, options: argparse.Namespace) -> int:
     if compared is not None:
         if compared.first or options.format is not None or not is_terminal(sys.stdout):
             _show(difference_table(name, compared), format_of(options))
-        say(f"engramsql: {name}: {compared.different} of {compared.rows} rows differ from {options.against}")
+        say(f"{name}: {compared.different} of {compared.rows} rows differ from {options.against}")
     return GOOD if found.good else DIFFERENT
 
 
