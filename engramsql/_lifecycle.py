@@ -173,9 +173,9 @@ class Lifecycle(ABC):
             name: View name.
             table: Table whose rows the records hold.
             tokens: One sequence of token ids (a list or an integer array); many (lists, a two-dimensional array, an
-                Arrow list array, table or reader, an iterable); a DuckDB relation with a column of lists; a path of a
-                file of sequences (``.parquet``, ``.arrow``, ``.npy``, ``.npz``, ``.safetensors``, ``.csv``,
-                ``.jsonl``, or ``.txt`` with a sequence of decimal ids per line); a list of paths.
+                Arrow list array, table or reader, an iterable); a DuckDB relation or a DataFrame with a column of
+                lists; a path of a file of sequences (``.parquet``, ``.arrow``, ``.npy``, ``.npz``, ``.safetensors``,
+                ``.csv``, ``.jsonl``, or ``.txt`` with a sequence of decimal ids per line); a list of paths.
             keys: Row ids instead of tokens: an integer array [n, heads], or the path of a keys file (text, one row id
                 per line) or of another of these files, with a list of row ids per key.
             sql: A query with a column of lists, a sequence per row: ``"SELECT tokens FROM documents"``.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql import udf
-from engramsql._directory import is_database
+from engramsql._directory import CATALOG_FILE, is_database
 from engramsql._exporting import Exporting
 from engramsql._inspection import Inspection
 from engramsql._lifecycle import Lifecycle
@@ -104,6 +104,8 @@ def _open(path: str | os.PathLike[str] | None, *, read_only: bool) -> Database:
         except EngramError as error:
             if path.is_file() and os.strerror(errno.ENOTDIR) in str(error):
                 raise type(error)(f"'{path}' is a file; a database, checkpoint or store is a directory") from None
+            if "neither a checkpoint" in str(error):
+                raise type(error)(f"{error}, nor a database (no {CATALOG_FILE}, and not empty)") from None
             raise
     session = Session.open(path, read_only=read_only, create=not read_only)
     return Database(session, label=str(path), read_only=read_only)

@@ -148,6 +148,11 @@ def _member_of(value: Any, column: str | None, usable: Callable[[Any], bool]) ->
     if isinstance(value, dict):
         if column is None:
             members = [name for name, member in value.items() if usable(member)]
+            if not members:
+                raise ArgumentError(
+                    f"has no member with ids; its members: {', '.join(value) or 'none'} (the token ids of a text are "
+                    "engram_tokens('ple', text), in a query)"
+                )
             if len(members) != 1:
                 raise ArgumentError(
                     f"has {len(members)} members that could be meant; name one with --column (column=); its members: "
