@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).resolve().parent
 GOLDEN = DOCS.parent / "tests" / "golden"
 
+# The sequences of the materialised view `corpus`.
+CORPUS = [[17, 4, 256, 17, 4]]
+
 # A block of SQL and the table below it, if there is one. Between the two a mark says that the values are those of one
 # machine or moment.
 _BLOCK = re.compile(
@@ -61,7 +64,7 @@ def _prepared() -> Iterator[engramsql.Database]:
         # The golden checkpoints come without a tokenizer.
         database.register("ple", "models/qwen", tokenizer=DOCS / "tokenizer.json")
         database.register("engram", "models/deepseek")
-        database.build_view("corpus", "ple", [[17, 4, 256, 17, 4]])
+        database.build_view("corpus", "ple", CORPUS)
         database.execute("CREATE TABLE docs (name TEXT, tokens BIGINT[])")
         database.execute("INSERT INTO docs VALUES ('a', [17, 4, 256]), ('b', [4, 256, 17, 4])")
         yield database

@@ -10,7 +10,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from examples import DOCS, example_database, output, refreshed
+from examples import CORPUS, DOCS, example_database, output, refreshed
 
 if TYPE_CHECKING:
     import engramsql
@@ -42,6 +42,10 @@ GROUPS = (
 
 # What examples name. The cookbook makes the tables as `example_database` does.
 MADE_IN_THE_COOKBOOK = ("ple", "engram_l1", "tuned", "docs")
+
+# How a reader makes the view that the database of the examples has.
+_OF_CORPUS = "`corpus` is a [materialised view](../building.md#view) of `ple`, made in Python"
+_MAKING_CORPUS = f'db.build_view("corpus", "ple", {CORPUS})'
 
 
 class Function(NamedTuple):
@@ -117,7 +121,7 @@ def _origin(entry: Function) -> str:
         verb = "are" if len(named) > 1 else "is"
         lines.append(f"{' and '.join(named)} {verb} made in [the cookbook](../cookbook.md).")
     if "'corpus'" in entry.example:
-        lines.append("`corpus` is a materialised view of `ple`, as [`engramsql view build`](../building.md) makes one.")
+        lines.append(f"{_OF_CORPUS}:\n\n    {_MAKING_CORPUS}")
     return f"\n{' '.join(lines)}\n" if lines else ""
 
 
