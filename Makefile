@@ -72,7 +72,8 @@ $(VENV)/created:
 # Release builds, shared by both: the second one only packs.
 $(VENV)/installed: $(VENV)/created $(COMPILED)
 	@echo 'installing into $(VENV): pip fetches Python packages and cargo its crates over the network, then two release'
-	@echo 'libraries are compiled, which the first time takes a few minutes; each crate is named as it is compiled'
+	@echo 'libraries are compiled, which the first time takes a few minutes; each crate is named as it is compiled.'
+	@echo 'What it warns of on the way, a missing patchelf for the rpath and a build-backend that is not maturin itself, is meant so'
 	$(PIP) install --verbose --editable .
 	@touch $@
 

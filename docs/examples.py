@@ -10,9 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
 import engramsql
 from engramsql.export import write
 
@@ -22,12 +19,18 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).resolve().parent
 GOLDEN = DOCS.parent / "tests" / "golden"
 
+# The sequences of the materialised view `corpus`.
+CORPUS = [[17, 4, 256, 17, 4]]
+
 # A block of SQL and the table below it, if there is one. Between the two a mark says that the values are those of one
 # machine or moment.
 _BLOCK = re.compile(
     r"^```sql\n(?P<sql>.*?)^```\n(?P<mark>\n<!-- differs [^\n]*-->\n)?(?P<table>\n(?:^\|[^\n]*\n)+)?",
     re.MULTILINE | re.DOTALL,
 )
+
+# The two statements of the cookbook that make the second table.
+_TUNED = re.compile(r"TO 'tuned'|engram_register\('tuned'")
 
 
 @contextmanager
@@ -38,7 +41,7 @@ def example_database(*, tuned: bool = True) -> Iterator[engramsql.Database]:
     view of ``ple``, ``docs`` a table of token lists.
 
     Args:
-        tuned: Whether there is also ``tuned``, the rows of ``ple`` after a training that changed some of them.
+        tuned: Whether there is also ``tuned``, the second table of the cookbook.
     """
     before = os.getcwd()
     with TemporaryDirectory() as directory:
@@ -61,22 +64,19 @@ def _prepared() -> Iterator[engramsql.Database]:
         # The golden checkpoints come without a tokenizer.
         database.register("ple", "models/qwen", tokenizer=DOCS / "tokenizer.json")
         database.register("engram", "models/deepseek")
-        database.build_view("corpus", "ple", [[17, 4, 256, 17, 4]])
+        database.build_view("corpus", "ple", CORPUS)
         database.execute("CREATE TABLE docs (name TEXT, tokens BIGINT[])")
         database.execute("INSERT INTO docs VALUES ('a', [17, 4, 256]), ('b', [4, 256, 17, 4])")
         yield database
 
 
 def _tune(database: engramsql.Database) -> None:
-    table = database.table("ple")
-    rows = table.fetch(np.arange(table.rows))
-    # The sign bits of the first values of some rows; other rows have died.
-    rows[3::100, :8] ^= 0x80
-    rows[5::100] = 0
-    changed = pa.table({"row": pa.array([row.tobytes() for row in rows], pa.binary())})
-    assert changed.num_rows == table.rows
-    database.execute(f"COPY changed TO 'models/tuned' (FORMAT engram, VALUE_FORMAT fp8_e4m3, SCALE {table.scale!r})")
-    database.register("tuned", "models/tuned")
+    """Makes ``tuned`` with the statements of the cookbook, so that a reader has the table of the pages."""
+    cookbook = (DOCS / "cookbook.md").read_text(encoding="utf-8")
+    statements = [match["sql"] for match in _BLOCK.finditer(cookbook) if _TUNED.search(match["sql"])]
+    assert len(statements) == 2, "the cookbook makes 'tuned' in a COPY and a CALL"
+    for sql in statements:
+        database.execute(sql)
 
 
 def output(database: engramsql.Database, sql: str) -> str:

@@ -10,7 +10,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from examples import DOCS, example_database, output, refreshed
+from examples import CORPUS, DOCS, example_database, output, refreshed
 
 if TYPE_CHECKING:
     import engramsql
@@ -40,8 +40,12 @@ GROUPS = (
 )
 
 
-# What examples name. The cookbook makes the tables as `example_database` does, the second one with other values.
+# What examples name. The cookbook makes the tables as `example_database` does.
 MADE_IN_THE_COOKBOOK = ("ple", "engram_l1", "tuned", "docs")
+
+# How a reader makes the view that the database of the examples has.
+_OF_CORPUS = "`corpus` is a [materialised view](../building.md#view) of `ple`, made in Python"
+_MAKING_CORPUS = f'db.build_view("corpus", "ple", {CORPUS})'
 
 
 class Function(NamedTuple):
@@ -74,7 +78,7 @@ def pages() -> dict[str, str]:
     with example_database() as database:
         found = functions(database)
         written = {"sql.md": _index(found)} | {f"functions/{entry.file}": _page(database, entry) for entry in found}
-    # The cookbook makes its own second table.
+    # The cookbook makes its second table itself.
     with example_database(tuned=False) as database:
         written["cookbook.md"] = refreshed(database, (DOCS / "cookbook.md").read_text(encoding="utf-8"))
     return written
@@ -117,7 +121,7 @@ def _origin(entry: Function) -> str:
         verb = "are" if len(named) > 1 else "is"
         lines.append(f"{' and '.join(named)} {verb} made in [the cookbook](../cookbook.md).")
     if "'corpus'" in entry.example:
-        lines.append("`corpus` is a materialised view of `ple`, as [`engramsql view build`](../building.md) makes one.")
+        lines.append(f"{_OF_CORPUS}:\n\n    {_MAKING_CORPUS}")
     return f"\n{' '.join(lines)}\n" if lines else ""
 
 

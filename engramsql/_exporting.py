@@ -55,7 +55,8 @@ class Exporting(ABC):
         Args:
             what: Name of a table, or path of a checkpoint or store; or a DuckDB relation, as :meth:`sql` returns.
             path: The file; with ``rows_per_file`` a directory of files with a ``manifest.json``.
-            tokens: A corpus, in any form that ``build_view`` takes: e_t of each token is written, not the rows.
+            tokens: A corpus, in any form that ``build_view`` takes (sequences, arrays, Arrow, a DuckDB relation or a
+                DataFrame with a column of lists, files): e_t of each token is written, not the rows.
             ids: Row ids: a list, an integer array, an Arrow array, a file or a list of files. Their rows are written,
                 in that order; a NULL id gives NULLs.
             format: Kind of file; by default what the ending of ``path`` says.

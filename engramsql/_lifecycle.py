@@ -173,9 +173,9 @@ class Lifecycle(ABC):
             name: View name.
             table: Table whose rows the records hold.
             tokens: One sequence of token ids (a list or an integer array); many (lists, a two-dimensional array, an
-                Arrow list array, table or reader, an iterable); a DuckDB relation with a column of lists; a path of a
-                file of sequences (``.parquet``, ``.arrow``, ``.npy``, ``.npz``, ``.safetensors``, ``.csv``,
-                ``.jsonl``, or ``.txt`` with a sequence of decimal ids per line); a list of paths.
+                Arrow list array, table or reader, an iterable); a DuckDB relation or a DataFrame with a column of
+                lists; a path of a file of sequences (``.parquet``, ``.arrow``, ``.npy``, ``.npz``, ``.safetensors``,
+                ``.csv``, ``.jsonl``, or ``.txt`` with a sequence of decimal ids per line); a list of paths.
             keys: Row ids instead of tokens: an integer array [n, heads], or the path of a keys file (text, one row id
                 per line) or of another of these files, with a list of row ids per key.
             sql: A query with a column of lists, a sequence per row: ``"SELECT tokens FROM documents"``.
@@ -379,7 +379,8 @@ class Lifecycle(ABC):
             raise type(error)(
                 f"{error}; register it first with what it does not say of itself, and name that table here"
             ) from None
-        return compare(table, other, progress=progress)
+        with _values_told(table, other):
+            return compare(table, other, progress=progress)
 
     def diff(self, a: StrPath, b: StrPath, *, keep: int = 100, progress: Progress | None = None) -> Comparison:
         """Compares every row of two tables, byte by byte.
@@ -397,7 +398,9 @@ class Lifecycle(ABC):
         """
         from engramsql.engine import compare
 
-        return compare(self.table(a), self.table(b), keep=keep, progress=progress)
+        first, second = self.table(a), self.table(b)
+        with _values_told(first, second):
+            return compare(first, second, keep=keep, progress=progress)
 
 
 @contextmanager
@@ -410,6 +413,19 @@ def _replace_told() -> Iterator[None]:
         if not found:
             raise
         raise CatalogError(f"{before}; replace it (--replace, replace=True), {after}") from None
+
+
+@contextmanager
+def _values_told(a: Table, b: Table) -> Iterator[None]:
+    """Names what compares values, where rows of as many values have bytes of different formats."""
+    try:
+        yield
+    except ArgumentError as error:
+        if a.row_bytes == b.row_bytes or a.dim != b.dim:
+            raise
+        from engramsql._hints import VALUES_INSTEAD
+
+        raise ArgumentError(f"{error}; {VALUES_INSTEAD}") from None
 
 
 def _unfinished(resume: bool, restart: bool) -> Literal["refuse", "resume", "discard"]:

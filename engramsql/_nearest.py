@@ -17,6 +17,7 @@ __all__ = [
     "UNKNOWN",
     "nearest_choice",
     "nearest_names",
+    "of_an_empty",
     "record_view_hint",
     "with_nearest",
     "with_nearest_option",
@@ -47,6 +48,7 @@ _TABLES = (
     "WHERE NOT internal"
 )
 _RECORD_VIEWS = "SELECT name FROM engram_views() WHERE kind <> 'sql'"
+_CATALOG = "SELECT name FROM engram_tables() UNION ALL SELECT name FROM engram_views() LIMIT 1"
 _FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE regexp_matches(function_name, '^[a-z]')"
 _SETTINGS = "SELECT name FROM duckdb_settings()"
 
@@ -149,18 +151,27 @@ def with_nearest(text: str, message: str, connection: duckdb.DuckDBPyConnection)
     return f"{text} Did you mean {names}?" if len(near) == 1 else f"{text} Nearest: {names}"
 
 
-def with_nearest_table(message: str, connection: duckdb.DuckDBPyConnection) -> str:
+def with_nearest_table(message: str, connection: duckdb.DuckDBPyConnection, label: str) -> str:
     """A message about a table that is not there, with our nearest names; any other one as it is.
 
     Args:
         message: The message as it is, with the picture of the place if it has one.
         connection: Asked for names, through a cursor: it may hold a result that is not read to its end.
+        label: The database, named if it is empty: a directory that was misspelt is a new one.
 
     Raises:
         duckdb.Error: If it cannot answer.
     """
     text, line, picture = message.partition("\n\nLINE ")
-    if not UNKNOWN[0].search(text):
+    if not (UNKNOWN[0].search(text) or UNKNOWN[2].search(text)):
         return message
     with connection.cursor() as cursor:
-        return f"{with_nearest(text, text, cursor)}{line}{picture}"
+        text = with_nearest(text, text, cursor)
+        if label != ":memory:" and not cursor.execute(_CATALOG).fetchall():
+            text = f"{text.rstrip()} {of_an_empty(label)}"
+        return f"{text}{line}{picture}"
+
+
+def of_an_empty(label: str) -> str:
+    """What to say beside the name of a table that is not there, of a database without tables."""
+    return f"({label!r} is an empty database: no table was registered in it)"

@@ -27,6 +27,11 @@ class Statements(_ABC):
     def connection(self) -> "duckdb.DuckDBPyConnection":
         """The DuckDB connection, with the catalog's tables and views as they are now."""
 
+    @property
+    @_abstractmethod
+    def label(self) -> str:
+        """What was opened."""
+
     @_abstractmethod
     def _planned(self, query: str, at_once: bool) -> "tuple[duckdb.DuckDBPyConnection, str | Explanation | None]":
         """The connection, and what to run instead of a statement, if there is something better."""
@@ -52,7 +57,7 @@ class Statements(_ABC):
             _better = _partial(_connection.sql, _plan, params=params)
         elif _plan is not None:
             _better = _partial(_plan.relation, _connection, params)
-        _explain = _partial(_hinted, query, _connection)
+        _explain = _partial(_hinted, query, _connection, self.label)
         _again = _partial(_may_run_as_written, query, params is None and isinstance(_plan, str))
         del self, query, params, _connection, _plan
         if _better is not None:
@@ -84,7 +89,7 @@ class Statements(_ABC):
             _better = _partial(_connection.execute, _plan, params)
         elif _plan is not None:
             _better = _partial(_plan.execute, _connection, params)
-        _explain = _partial(_hinted, query, _connection)
+        _explain = _partial(_hinted, query, _connection, self.label)
         _again = _partial(_may_run_as_written, query, False)
         del self, query, params, _connection, _plan
         if _better is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +40,7 @@ __all__ = [
 BATCH_TOKENS = 1 << 20
 # Sequences gathered into a piece at most: each is an array of its own meanwhile, and may have one token.
 BATCH_SEQUENCES = 1 << 16
+_STREAM_ROWS = 2048
 _TRUTHS = frozenset({bool, np.bool_})
 
 
@@ -130,7 +132,8 @@ def pieces_of(tokens: object, column: str | None = None) -> Iterator[Piece]:
 
     Args:
         tokens: One sequence (a list or an array of integers); many (a list, an iterable, a two-dimensional array, an
-            Arrow list array, table or reader); a path; a list of paths.
+            Arrow list array, table or reader); a DuckDB relation or a DataFrame with a column of lists; a path; a list
+            of paths.
         column: The list column of a table or file.
 
     Raises:
@@ -144,6 +147,8 @@ def pieces_of(tokens: object, column: str | None = None) -> Iterator[Piece]:
         return pieces_of_file(tokens, column)
     if _is_arrow(tokens):
         return _of_arrow(tokens, column)
+    if hasattr(tokens, "columns") and (hasattr(tokens, "__arrow_c_stream__") or hasattr(tokens, "__dataframe__")):
+        return _of_frame(tokens, column)
     if isinstance(tokens, (list, tuple)) and tokens and isinstance(tokens[0], (str, os.PathLike)):
         return chain.from_iterable(pieces_of(path, column) for path in tokens)
     if column is not None:
@@ -157,7 +162,8 @@ def pieces_of(tokens: object, column: str | None = None) -> Iterator[Piece]:
     if isinstance(tokens, Iterable) and not isinstance(tokens, (bytes, bytearray, dict, set)):
         return _of_sequences(tokens)
     raise ArgumentTypeError(
-        f"tokens must be a sequence of integers, sequences, an Arrow list array or a path, got {type(tokens).__name__}"
+        "tokens must be a sequence of integers, sequences, an Arrow list array, a relation or DataFrame with a column "
+        f"of lists, or a path, got {type(tokens).__name__}"
     )
 
 
@@ -177,6 +183,22 @@ def count_of(tokens: object) -> int:
 
 def _is_sequence(value: object) -> bool:
     return isinstance(value, (list, tuple, range)) or bool(getattr(value, "ndim", 0)) or _is_arrow(value)
+
+
+def _of_frame(frame: Any, column: str | None) -> Iterator[Piece]:
+    """A DuckDB relation, or a DataFrame of pandas or polars, as a stream of Arrow."""
+    import pyarrow as pa
+
+    if type(frame).__name__ == "DuckDBPyRelation":
+        # By itself it streams a million rows at a time, and documents may be long.
+        reader = frame.to_arrow_reader(_STREAM_ROWS)
+    elif hasattr(frame, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(frame)
+    else:  # pandas before 2.2
+        reader = pa.Table.from_pandas(frame, preserve_index=False).to_reader()
+    # An error may keep it alive, and a connection could not be used as long as it has a result open.
+    with closing(reader):
+        yield from _of_arrow(reader, column)
 
 
 def _of_array(array: Any) -> Iterator[Piece]:
@@ -352,7 +374,7 @@ def list_column(schema: pa.Schema, column: str | None, what: str) -> str:
         several = f"has the columns of lists {', '.join(lists)}; name one with --column (column=)"
         found = several if lists else "has no column of integer lists"
         texts = [] if lists else [field.name for field in schema if _is_text(field.type)]
-        hint = f"; in SQL engram_tokens(TABLE, {texts[0]}) makes tokens of a text" if texts else ""
+        hint = f" (the token ids of a text are engram_tokens('ple', {texts[0]}), in a query)" if texts else ""
         raise ArgumentError(f"{what} {found}; its columns: {', '.join(map(_shown, schema)) or 'none'}{hint}")
     if schema.names.count(column) != 1:
         found = "no" if column not in schema.names else "more than one"

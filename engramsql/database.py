@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -12,15 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engramsql import udf
-from engramsql._directory import is_database
+from engramsql._directory import CATALOG_FILE, is_database
 from engramsql._exporting import Exporting
 from engramsql._inspection import Inspection
 from engramsql._lifecycle import Lifecycle
+from engramsql._nearest import of_an_empty
 from engramsql._statements import Statements
 from engramsql._views import CatalogViews
 from engramsql.engine import Session, cache_usage, set_ram_budget, set_threads
 from engramsql.errors import ArgumentError, ArgumentTypeError, ClosedError, EngramError, UnknownTableError
 from engramsql.interchange.registering import register, register_unnamed
+from engramsql.messages import warn
 from engramsql.planner import Planner
 from engramsql.quoting import folded, literal
 
@@ -34,6 +37,11 @@ if TYPE_CHECKING:
     from engramsql.planner.explain import Explanation
 
 __all__ = ["Database", "connect"]
+
+# The name as it is written without quotes, or what is between them.
+_DROP_VIEW = re.compile(
+    r'\s*DROP\s+VIEW\s+(?:IF\s+EXISTS\s+)?(?:memory\.)?(?:main\.)?(?:"([^"]+)"|(\w+))', re.IGNORECASE
+)
 
 
 def connect(
@@ -96,6 +104,8 @@ def _open(path: str | os.PathLike[str] | None, *, read_only: bool) -> Database:
         except EngramError as error:
             if path.is_file() and os.strerror(errno.ENOTDIR) in str(error):
                 raise type(error)(f"'{path}' is a file; a database, checkpoint or store is a directory") from None
+            if "neither a checkpoint" in str(error):
+                raise type(error)(f"{error}, nor a database (no {CATALOG_FILE}, and not empty)") from None
             raise
     session = Session.open(path, read_only=read_only, create=not read_only)
     return Database(session, label=str(path), read_only=read_only)
@@ -292,9 +302,11 @@ class Database(Statements, Inspection, Lifecycle, Exporting):
         session = self._open_session()
         try:
             return session.table(name if isinstance(name, str) else os.path.abspath(name))
-        except UnknownTableError:
+        except UnknownTableError as error:
             view = next((view for view in session.record_views() if folded(view.name) == folded(str(name))), None)
             if view is None:
+                if self._temporary is None and not session.tables():
+                    raise UnknownTableError(f"{error} {of_an_empty(self._label)}") from None
                 raise
             raise UnknownTableError(
                 f"'{view.name}' is a view of table '{view.table}' and no table; name the table instead"
@@ -416,7 +428,19 @@ class Database(Statements, Inspection, Lifecycle, Exporting):
     def _planned(self, query: str, at_once: bool) -> tuple[duckdb.DuckDBPyConnection, str | Explanation | None]:
         self._open_session()
         self._views.refresh()
+        if (dropped := _DROP_VIEW.match(str(query))) is not None:
+            self._tell_of_dropping(next(filter(None, dropped.groups())))
         return self._connection, self._planner.plan(query, at_once=at_once)
+
+    def _tell_of_dropping(self, name: str) -> None:
+        """Says that a relation of the catalog that is dropped in SQL is only gone from this connection."""
+        session = self._open_session()
+        for kind, entries in (("table", session.tables()), ("view", session.views())):
+            if any(folded(entry.name) == folded(name) for entry in entries) and self._views.made(name) is not None:
+                warn(
+                    f"{kind} '{name}' stays in the catalog and is there again at the next open; to forget it: CALL "
+                    f"engram_drop({literal(name)}) (engramsql drop, Database.drop)"
+                )
 
     def _refresh(self) -> None:
         self._views.refresh()

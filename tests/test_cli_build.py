@@ -322,7 +322,7 @@ def test_verify_against(database: Path, tmp_path: Path) -> None:
     (tmp_path / "s" / "shard_002.bin").write_bytes(np.full(80, 3, np.uint8).tobytes())
     done = run("verify", "t", "--against", tmp_path / "s", "--db", database, "--format", "json")
     assert done.returncode == 4
-    assert done.stderr.startswith("engramsql: t: 10 of 30 rows differ")
+    assert done.stderr.startswith("t: 10 of 30 rows differ")
     assert json.loads(done.stdout)[0] == {"name": "t", "rowid": 20, "byte": 0, "a": 2, "b": 3}
 
 

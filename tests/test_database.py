@@ -95,7 +95,10 @@ def test_a_path_that_is_none_is_refused(path: object):
 
 def test_what_is_no_database_and_no_source_is_named(tmp_path: Path):
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(engram_errors.SourceError, match="neither a checkpoint .* nor a store"):
+    with pytest.raises(
+        engram_errors.SourceError,
+        match=r"neither a checkpoint .* nor a store .*, nor a database \(no engram\.json, and not empty\)",
+    ):
         engramsql.connect(tmp_path)
     with pytest.raises(engram_errors.EngramError, match=r"notes\.txt"):
         engramsql.connect(tmp_path / "notes.txt")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +41,17 @@ def test_demo_runs_and_runs_again(tmp_path: Path) -> None:
         rows = q(db, sql)
         assert all(any(row) for row, _ in rows)
         assert all(np.isfinite(np.array(v, np.float32)).all() for _, v in rows)
+
+
+def test_the_demo_goes_on_where_no_path_has_the_program(tmp_path: Path) -> None:
+    demo = [sys.executable, "-m", "engramsql", "demo", str(tmp_path / "demo")]
+    done = subprocess.run(demo, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+    shown = re.search(r"Go on with: (.*)", done.stdout)
+    assert shown
+    again = subprocess.run(
+        shlex.split(shown.group(1)), env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True
+    )
+    assert again.stdout.startswith("ord,token,head,rowid,")
 
 
 def test_demo_in_a_directory_that_is_something_else(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from helpers import assert_same_bits, f32_bits, refuses
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import engramsql
 from engramsql import corpus
 from engramsql.export.files import source as sources
 from engramsql.export.files import token_source
@@ -333,5 +335,48 @@ def test_texts_in_place_of_tokens_are_sent_to_the_tokenizer(golden_db: Any, tmp_
         refuses(
             lambda name=name: golden_db.export(TABLE, tmp_path / "x.npy", tokens=tmp_path / name),  # type: ignore[misc]
             "text",
-            "engram_tokens(TABLE, text)",
+            "the token ids of a text are engram_tokens('ple', text), in a query",
         )
+
+
+@pytest.mark.parametrize("kind", ["relation", "pandas", "polars"])
+def test_a_relation_or_a_frame_is_a_corpus(golden_db: Any, tmp_path: Path, kind: str) -> None:
+    golden_db.execute("CREATE TEMP TABLE said AS SELECT unnest([1, 2, 3]) AS id, unnest([[17, 4], NULL, [9]]) AS ids")
+    relation = golden_db.sql("FROM said ORDER BY id")
+    tokens = {"relation": lambda: relation, "pandas": relation.df, "polars": relation.pl}[kind]()
+    golden_db.export(TABLE, tmp_path / "e.arrow", tokens=tokens)
+    found = arrow_table(tmp_path / "e.arrow")
+    assert found["token_id"].to_pylist() == [17, 4, 9]
+    assert found["sequence"].to_pylist() == [0, 0, 2]
+    # The connection has no result open.
+    assert golden_db.sql("SELECT count(*) FROM said").fetchall() == [(3,)]
+    refuses(
+        lambda: golden_db.export(TABLE, tmp_path / "none.arrow", tokens=golden_db.sql("SELECT id FROM said")),
+        "no column of integer lists; its columns: id",
+    )
+    refuses(
+        lambda: golden_db.export(TABLE, tmp_path / "none.arrow", tokens=golden_db.sql("VALUES ([1]), ([500000])")),
+        "sequence 1: token id 500000 at position 0",
+    )
+
+
+@pytest.mark.parametrize("tokens", ["not_a_view", "hello world", ["hello world"]])
+def test_a_view_or_a_text_where_a_file_belongs(golden_db: Any, tmp_path: Path, tokens: Any) -> None:
+    with pytest.raises(engramsql.errors.ArgumentError) as raised:
+        golden_db.export(TABLE, tmp_path / "e.arrow", tokens=tokens)
+    message = str(raised.value)
+    assert "engram_tokens('ple', 'the text')" in message
+    # The remedy works.
+    query = re.search(r"SELECT t\.token.* AS t(?= )", message)
+    assert query
+    golden_db.execute("CREATE OR REPLACE TEMP VIEW v AS SELECT [17, 4] AS tokens")
+    golden_db.export(golden_db.sql(query.group().replace("'ple'", f"'{TABLE}'")), tmp_path / "e.parquet")
+    assert pq.read_table(tmp_path / "e.parquet").column_names == ["token", "e_t"]
+
+
+def test_json_lines_of_texts(golden_db: Any, tmp_path: Path) -> None:
+    (tmp_path / "texts.jsonl").write_text('{"text": "hello"}\n')
+    refuses(
+        lambda: golden_db.export(TABLE, tmp_path / "e.arrow", tokens=tmp_path / "texts.jsonl"),
+        "line 1 has no member with ids; its members: text (the token ids",
+    )

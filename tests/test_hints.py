@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import duckdb
 import pytest
 from golden_data import GOLDEN
 from helpers import q, sql_refuses
+
+import engramsql
+from engramsql.errors import EngramWarning
 
 
 @pytest.fixture
@@ -65,7 +69,7 @@ def test_no_internal_name_is_told(ple: Any) -> None:
         ),
         (
             "FROM engram_coverage('ple', 'keys')",
-            ["engram_coverage: the corpus has no column tokens", "CREATE VIEW docs"],
+            ["engram_coverage: the corpus has no column tokens", "CREATE TEMP VIEW docs"],
         ),
         ("FROM engram_row_ngrams('ple', keys, 5)", ["engram_row_ngrams: the corpus has no column tokens"]),
         ("FROM engram_hot_rows('ple', 'nowhere')", ["engram_hot_rows: there is no table or view 'nowhere'", "tokens"]),
@@ -177,3 +181,128 @@ def test_other_messages_are_left_as_they_are(ple: Any) -> None:
         with pytest.raises(duckdb.Error) as raised:
             ple.sql(sql)
         assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "name, text, said, remedy",
+    [
+        ("bare.jsonl", "[17, 4, 256]\n[4, 8]\n", "no column tokens but json (BIGINT[])", True),
+        ("other.jsonl", '{"ids": [17, 4, 256]}\n{"ids": [4, 8]}\n', "no column tokens but ids (BIGINT[])", True),
+        ("lists.csv", 'tokens\n"[17, 4, 256]"\n"[4, 8]"\n', "(a CSV file has none)", True),
+        ("words.jsonl", '{"words": "hello world hello"}\n{"words": "hello world"}\n', "but words (VARCHAR)", True),
+        ("words.csv", "tokens\nhello world hello\nhello world\n", "the column tokens of the corpus holds texts", True),
+        ("empty.jsonl", "", "empty.jsonl' is empty", False),
+        ("numbers.csv", "a,b\n1,2\n", "no column tokens but a (BIGINT), b (BIGINT)", False),
+    ],
+)
+def test_a_corpus_file_without_lists_of_tokens(
+    db: Any, tmp_path: Path, name: str, text: str, said: str, remedy: bool
+) -> None:
+    tokenizer = Path(__file__).parent.parent / "docs" / "tokenizer.json"
+    db.register("ple", GOLDEN / "ckpt_qwen4_exp_fp8", tokenizer=tokenizer)
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(duckdb.Error) as raised:
+        db.execute(f"FROM engram_coverage('ple', '{file}')").fetchall()
+    message = str(raised.value)
+    assert message.count("engram_coverage: ") == 1
+    assert "engram_ngrams" not in message
+    assert said in message
+    found = re.search(r"CREATE TEMP VIEW docs .*?(?=; then)", message)
+    assert (found is not None) == remedy, message
+    if found:
+        # The remedy works.
+        db.execute(found.group())
+        assert q(db, "SELECT tokens FROM engram_coverage('ple', 'docs')") == [(5,)]
+
+
+def test_text_where_token_ids_belong(db: Any) -> None:
+    tokenizer = Path(__file__).parent.parent / "docs" / "tokenizer.json"
+    db.register("ple", GOLDEN / "ckpt_qwen4_exp_fp8", tokenizer=tokenizer)
+    for text, remedy in [
+        ("hello world", "engram_tokens('ple', 'hello world')"),
+        ("[17, 4]", "'[17, 4]'::BIGINT[]"),
+    ]:
+        with pytest.raises(duckdb.Error) as raised:
+            db.execute(f"SELECT round(token, 2) FROM engram_embeddings('ple', '{text}')").fetchall()
+        assert str(raised.value).endswith(f"; its token ids are {remedy}")
+        assert q(db, f"SELECT token_id FROM engram_embeddings('ple', {remedy})") == [(17,), (4,)]
+
+
+def test_a_scalar_function_is_no_table(ple: Any) -> None:
+    for name in ("engram_e_t", "rowids_for_seq", "engram_tokens"):
+        with pytest.raises(duckdb.CatalogException, match=f"Catalog Error: {name} is a scalar function") as raised:
+            ple.sql(f"FROM {name}('ple', [17])")
+        assert "SELECT" in str(raised.value)
+        assert "Did you mean" not in str(raised.value)
+
+
+def test_few_candidates_of_many(ple: Any) -> None:
+    with pytest.raises(duckdb.BinderException) as raised:
+        ple.execute("SELECT embedding + 1 FROM ple")
+    message, _, picture = str(raised.value).partition("\n\nLINE 1: ")
+    assert message.count("\n\t") == 5
+    assert " more; " in message
+    assert picture.startswith("SELECT embedding + 1 FROM ple\n")
+    # The remedy works.
+    remedy = re.search(r"list_transform\(.*\)", message)
+    assert remedy
+    assert q(ple, f"SELECT len({remedy.group()}) FROM ple WHERE rowid = 3") == [(160,)]
+    with pytest.raises(duckdb.BinderException) as raised:
+        ple.execute("SELECT engram_tokens('ple', [1])")
+    assert "engram_tokens(VARCHAR, VARCHAR) -> BIGINT[]" in str(raised.value)
+
+
+def test_dropping_a_table_of_the_catalog_in_sql(ple: Any) -> None:
+    with pytest.raises(duckdb.CatalogException, match=r"CALL engram_drop\('ple'\)"):
+        ple.execute("DROP TABLE ple")
+    ple.execute("CREATE VIEW plain AS SELECT 1 AS one")
+    with pytest.raises(duckdb.CatalogException) as raised:
+        ple.execute("DROP TABLE plain")
+    assert "engram_drop" not in str(raised.value)
+    ple.create_view("kept", "SELECT 2 AS two")
+    for name, kind in [("ple", "table"), ("KEPT", "view")]:
+        with pytest.warns(EngramWarning, match=rf"{kind} '{name}' stays .* CALL engram_drop\('{name}'\)"):
+            ple.execute(f"DROP VIEW IF EXISTS {name}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ple.execute("DROP VIEW plain")
+    # The remedy works.
+    ple.execute("CALL engram_drop('ple')")
+    assert ple.tables() == []
+
+
+def test_rows_of_two_formats_are_compared_by_values(ple: Any, tmp_path: Path) -> None:
+    ple.register("engram", GOLDEN / "ckpt_deepseek_v41")
+    ple.execute(
+        f"COPY (SELECT embedding FROM ple ORDER BY rowid) TO '{tmp_path}/wide' (FORMAT engram, VALUE_FORMAT f32)"
+    )
+    ple.register("wide", tmp_path / "wide")
+    instead = "compare values with engram_distance, engram_drift or engram_changed_rows"
+    for run, hinted in [
+        (lambda: ple.diff("ple", "wide"), True),
+        (lambda: ple.verify("ple", against="wide"), True),
+        (lambda: ple.execute("FROM engram_diff('ple', 'wide')"), True),
+        (lambda: ple.diff("ple", "engram_l1"), False),
+        (lambda: ple.execute("FROM engram_diff('ple', 'engram_l1')"), False),
+    ]:
+        with pytest.raises(Exception, match="cannot be compared") as raised:
+            run()
+        assert (instead in str(raised.value)) == hinted, raised.value
+    assert q(ple, "SELECT sum(changed) FROM engram_distance('ple', 'wide')") == [(0,)]
+
+
+def test_an_empty_database_says_so(tmp_path: Path) -> None:
+    with engramsql.connect(tmp_path / "misspelt") as empty:
+        for ask in (
+            lambda: empty.sql("FROM pel"),
+            lambda: empty.sql("FROM engram_scan('pel', 0, 5)"),
+            lambda: empty.table("pel"),
+        ):
+            with pytest.raises(Exception, match="pel") as raised:
+                ask()
+            assert f"'{tmp_path}/misspelt' is an empty database" in str(raised.value)
+        empty.register("ple", GOLDEN / "ckpt_qwen4_exp_fp8")
+        with pytest.raises(duckdb.CatalogException) as raised:
+            empty.sql("FROM nothing")
+        assert "empty database" not in str(raised.value)

@@ -19,7 +19,7 @@ from engramsql.interchange.damaged import DAMAGED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["KINDS", "ids_meant", "kind_of", "named_errors", "only_ids"]
+__all__ = ["KINDS", "kind_of", "named_errors", "only_ids", "what_was_meant"]
 
 KINDS = {
     ".parquet": "parquet",
@@ -40,6 +40,11 @@ KINDS = {
 # What is no name of a file: ids with commas, spaces or brackets.
 _ONLY_IDS = re.compile(r"[\s,\[\]]*[0-9]+[\s,\[\]0-9]*")
 _ID = re.compile("[0-9]+")
+# In SQL a name without an ending is a table or view, and words are a text.
+_NO_FILE = (
+    "; e_t of a view or query v is a query: SELECT t.token, t.e_t FROM v, engram_embeddings('ple', v.tokens) AS t "
+    "(export --sql, or export(db.sql(...), path)), and the tokens of a text are engram_tokens('ple', 'the text')"
+)
 
 
 def kind_of(path: str | os.PathLike[str], what: str = "tokens") -> str:
@@ -50,24 +55,24 @@ def kind_of(path: str | os.PathLike[str], what: str = "tokens") -> str:
     """
     name = os.fspath(path)
     if not os.path.exists(name):
-        raise ArgumentError(f"'{name}' does not exist; name a file of {what}{ids_meant(name)}")
+        raise ArgumentError(f"'{name}' does not exist; name a file of {what}{what_was_meant(name)}")
     kind = KINDS.get(os.path.splitext(name)[1].lower())
     if kind is None:
         raise ArgumentError(f"'{name}': the name of a file of {what} ends with one of {', '.join(KINDS)}")
     return kind
 
 
-def ids_meant(name: str) -> str:
-    r"""What to add to the message about a file that is not there, where ids were written instead of its name.
+def what_was_meant(name: str) -> str:
+    r"""What to add to the message about a file that is not there, where ids, a view or a text was written instead.
 
     Example:
-        >>> ids_meant("3,5")
+        >>> what_was_meant("3,5")
         ": ids are read from files, such as one with an id in each line, ids.txt: printf '%s\\n' 3 5 > ids.txt"
-        >>> ids_meant("ids.txt")
+        >>> what_was_meant("ids.txt")
         ''
     """
     if not only_ids(name):
-        return ""
+        return "" if os.path.splitext(name)[1] or os.sep in name else _NO_FILE
     ids = " ".join(_ID.findall(name)[:8])
     return f": ids are read from files, such as one with an id in each line, ids.txt: printf '%s\\n' {ids} > ids.txt"
 

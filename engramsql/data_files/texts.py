@@ -149,9 +149,10 @@ def _member_of(value: Any, column: str | None, usable: Callable[[Any], bool]) ->
         if column is None:
             members = [name for name, member in value.items() if usable(member)]
             if not members:
-                texts = [name for name, member in value.items() if isinstance(member, str)]
-                hint = f"; in SQL engram_tokens(TABLE, {texts[0]}) makes tokens of a text" if texts else ""
-                raise ArgumentError(f"has no member of integers; its members: {', '.join(value) or 'none'}{hint}")
+                raise ArgumentError(
+                    f"has no member with ids; its members: {', '.join(value) or 'none'} (the token ids of a text are "
+                    "engram_tokens('ple', text), in a query)"
+                )
             if len(members) != 1:
                 raise ArgumentError(
                     f"has {len(members)} members that could be meant; name one with --column (column=); its members: "

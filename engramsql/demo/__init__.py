@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
 import sys
 import time
@@ -48,14 +50,27 @@ def run(directory: str | Path = "engramsql-demo", *, out: TextIO | None = None) 
     print(
         f"{'built' if built else 'found'} two checkpoints of released size in {root}: "
         f"{apparent / 1e9:.1f} GB apparent, sparse: {taken / 1e6:.1f} MB on disk.\n"
-        "Names and geometry are the releases'; the bytes, and the V4.1 tokenizer, are synthetic.",
+        "Names and geometry are the releases'; the bytes, and the V4.1 tokenizer, are synthetic. Rows that were not "
+        "written are zeros: what looks at whole tables (profile, plot norms) sees hardly anything else.",
         file=out,
     )
     with engramsql.connect(root) as db:
         for table, tokens in (("ple", TOKENS), ("v41_l1", V41_TOKENS)):
             _show(db, f"SELECT * FROM engram_fetch('{table}', rowids_for_seq('{table}', {tokens}))", out)
         _show(db, "SELECT name, spec, layer, rows, dim, format, row_bytes, heads, shards FROM engram_tables()", out)
-    print(f"\nGo on with: engramsql {root} -c \"SELECT * FROM engram_fetch('ple', [1876085, 31308566])\"", file=out)
+    print(f"\nGo on with: {_program()} {root} -c \"SELECT * FROM engram_fetch('ple', [1876085, 31308566])\"", file=out)
+
+
+def _program() -> str:
+    """How to call the program again: by its path where no PATH has it, as before an environment is activated."""
+    if shutil.which("engramsql") is not None:
+        return "engramsql"
+    called = sys.argv[0]
+    return (
+        shlex.quote(called)
+        if os.path.basename(called) == "engramsql"
+        else f"{shlex.quote(sys.executable)} -m engramsql"
+    )
 
 
 def prepare(root: Path, *, out: TextIO | None = None) -> bool:

@@ -269,9 +269,7 @@ def _compare(database: Database, name: str, options: argparse.Namespace) -> int:
     if compared is not None:
         if compared.first or options.format is not None or not is_terminal(sys.stdout):
             _show(difference_table(name, compared), format_of(options))
-        # With the prefix of errors only where it is one.
-        prefix = "engramsql: " if compared.different else ""
-        say(f"{prefix}{name}: {compared.different} of {compared.rows} rows differ from {options.against}")
+        say(f"{name}: {compared.different} of {compared.rows} rows differ from {options.against}")
     return GOOD if found.good else DIFFERENT
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engramsql._directory import CATALOG_FILE
-from engramsql.data_files import ids_meant
+from engramsql.data_files import what_was_meant
 from engramsql.errors import ArgumentError
 from engramsql.quoting import folded
 
@@ -64,7 +64,7 @@ def file_identity(paths: Sequence[str | os.PathLike[str]]) -> list[dict[str, Any
             status = os.stat(name)
         except OSError as error:
             raise ArgumentError(
-                f"cannot read '{os.fspath(path)}': {error.strerror}{ids_meant(os.fspath(path))}"
+                f"cannot read '{os.fspath(path)}': {error.strerror}{what_was_meant(os.fspath(path))}"
             ) from None
         found.append({"file": name, "bytes": status.st_size, "modified_ns": status.st_mtime_ns})
     return found
