@@ -138,5 +138,7 @@ def test_ids_are_checked_and_nulls_are_no_reads(db: Any) -> None:
 
 def test_a_plan_reads_nothing(db: Any) -> None:
     db.register("ple", GOLDEN / "ckpt_qwen4_exp_fp8")
+    # Whoever else of this process has the files open shares the counters.
+    before = db.table("ple").stats()
     q(db, PLAN, "ple", [1, 2, 3])
-    assert db.table("ple").stats() == []
+    assert db.table("ple").stats() == before
