@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Written", "filling", "write_file"]
 
 
-# Records of a file that takes all.
-_ONE_FILE = 1 << 62
-
-
 @dataclass(frozen=True)
 class Written:
     """What was written."""
@@ -78,7 +74,7 @@ def write_file(path: Path, layout: Layout, source: Source, *, replace: bool, pro
     with (
         new_file(path, replace=replace) as file,
         filling(layout, file) as filled,
-        computed(source, 0, _ONE_FILE) as batches,
+        computed(source) as batches,
     ):
         for batch, done in batches:
             filled.writer.write(batch)
