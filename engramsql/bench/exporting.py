@@ -111,6 +111,16 @@ def _corpus(section: Section, target: Target, values: str, rounds: int, director
             ids = corpus()
             return lambda: database.export(target.name, out, tokens=ids, values=values)  # type: ignore[arg-type]
 
+        def streaming() -> Callable[[], object]:
+            out.unlink(missing_ok=True)
+            ids = corpus()
+
+            def read() -> None:
+                for _ in database.arrow_reader(target.name, tokens=ids, values=values):  # type: ignore[arg-type]
+                    pass
+
+            return read
+
         def writing() -> Callable[[], object]:
             out.unlink(missing_ok=True)
             return lambda: _write(out, size)
@@ -125,16 +135,23 @@ def _corpus(section: Section, target: Target, values: str, rounds: int, director
             Contender(
                 Result(f"Database.export, {what}", "engramsql", "token", tokens), exporting, paths_since_now(table)
             ),
+            Contender(
+                Result(f"Database.arrow_reader, {what}", "engramsql", "token", tokens),
+                streaming,
+                paths_since_now(table),
+            ),
             limit("hashing, gather, decode, all of it kept in memory", lambda: computing(True), paths_since_now(table)),
             limit("hashing, gather, decode into memory used again", lambda: computing(False), paths_since_now(table)),
             limit("writing as many bytes from memory", writing, lambda: "pwrite"),
         ]
         with in_memory(section, what):
-            ours, *limits = a_b_b_a(contenders, rounds, first=0)
+            ours, stream, *limits = a_b_b_a(contenders, rounds, first=0)
     ours.compare(limits)
+    # It writes nothing.
+    stream.compare(limits[:-1])
     ours.extra["own_peak_bytes"] = ours.extra["peak_bytes"] = peak.bytes
     section.notes.append(f"{ours.name}: at most {peak.bytes / 1e6:.0f} MB of memory of its own, the whole process")
-    section.results += [ours, *limits]
+    section.results += [ours, stream, *limits]
 
 
 def _write(path: Path, size: int) -> None:

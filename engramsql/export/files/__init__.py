@@ -1,7 +1,8 @@
 """Tables, rows of ids, e_t of a corpus and queries as files: Arrow, Parquet, NumPy, safetensors, CSV, JSON lines.
 
 A file is there whole or not at all. Batches are computed by some threads and written by another, straight from the
-memory that they were computed in, which is bounded whatever the size of the export.
+memory that they were computed in, which is bounded whatever the size of the export. Or they are read as they are, as
+an Arrow stream.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from engramsql.export.files.formats import COMPRESSIONS, VALUES, FileFormat, for
 from engramsql.export.files.places import refuse_sources
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engramsql.database import Database
     from engramsql.engine import Table
     from engramsql.export.files.source import Source
 
     Progress = Callable[[str, int, int], object]
 
-__all__ = ["Export", "Options", "export_to"]
+__all__ = ["Export", "Options", "arrow_reader", "export_to"]
 
 _KINDS = {"tokens": "tokens", "ids": "row ids"}
 _COLUMNS = "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
@@ -91,7 +94,10 @@ def export_to(
     if table is not None:
         source = _watched(source, table, ids if tokens is None else tokens, options.column)
     refuse_sources(target, database, table, ids if tokens is None else tokens)
-    layout = _layout(database, table, source, format, compression, options.values, target.parent)
+    from engramsql.export.files.writer import Layout
+
+    schema = _schema(database, table, source, options.values)
+    layout = Layout(format, schema, compression, source.columns, target.parent)
     if options.rows_per_file is None:
         from engramsql.export.files.single import write_file
 
@@ -121,6 +127,23 @@ def export_to(
         sum(part.bytes for part in parts),
         [target / part.file for part in parts],
     )
+
+
+def arrow_reader(
+    database: Database, what: object, *, tokens: object = None, ids: object = None, options: Options
+) -> pa.RecordBatchReader:
+    """The same as an Arrow stream; see :meth:`engramsql.Database.arrow_reader`."""
+    if type(what).__name__ == "DuckDBPyRelation":
+        raise ArgumentError("a relation is read with its own to_arrow_reader(); give the name of a table")
+    _check(options, tokens, ids)
+    format = format_of("", "arrows")
+    table, source = _source(database, what, tokens, ids, format, options)
+    assert table is not None
+    source = _watched(source, table, ids if tokens is None else tokens, options.column)
+    schema = _schema(database, table, source, options.values)
+    from engramsql.export.files.reading import reader
+
+    return reader(source, schema, options.progress)
 
 
 def _compression(format: FileFormat, asked: str | None) -> str:
@@ -345,19 +368,10 @@ def _refuse_relation(database: Database, table: Table, given: str | os.PathLike[
     raise ArgumentError(f'{what}; e_t of its tokens is a query: --sql "{quoted}" (db.sql(...))')
 
 
-def _layout(
-    database: Database,
-    table: Table | None,
-    source: Source,
-    format: FileFormat,
-    compression: str,
-    values: str | None,
-    directory: Path,
-) -> Any:
+def _schema(database: Database, table: Table | None, source: Source, values: str | None) -> pa.Schema:
+    """The schema of a source, with what it says of itself."""
     from engramsql.export.files.identity import described
-    from engramsql.export.files.writer import Layout
 
     shown = None if table is None else values or "float32"
     metadata = described(database, table, source.kind, shown)
-    schema = source.schema.with_metadata({**(source.schema.metadata or {}), **metadata})
-    return Layout(format, schema, compression, source.columns, directory)
+    return source.schema.with_metadata({**(source.schema.metadata or {}), **metadata})
