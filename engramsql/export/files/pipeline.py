@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import queue
 import threading
 import weakref
@@ -10,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -90,7 +91,7 @@ class _Memory:
             if size <= len(memory) <= 2 * size + _LEAST:
                 return self._free.pop(index)
         self._free.clear()
-        return _aligned(size)
+        return _pages(size)
 
     def used(self, memory: NDArray[np.uint8]) -> None:
         """The caller is done with the batch in it."""
@@ -246,8 +247,10 @@ def waited_for(future: Future[T]) -> T:
                 return future.result()
 
 
-def _aligned(size: int) -> NDArray[np.uint8]:
-    """Memory that begins where a cache line does."""
-    memory = np.empty(size + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + size]
+def _pages(size: int) -> NDArray[np.uint8]:
+    """Memory of its own pages: malloc would keep it for the thread that asked, long after that has ended."""
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):
+        # A kernel without huge pages knows no such advice.
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, np.uint8)
