@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import queue
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
@@ -35,6 +37,9 @@ _LEAST = 1 << 20
 _ONE_FILE = 1 << 62
 # How long a wait lasts before Ctrl-C is looked for: a signal that the system gives to another thread ends no wait.
 _STEP_SECONDS = 0.05
+# How often somebody who reads what the caller gave is told to stop, and for how long that is waited for.
+_PAUSE_SECONDS = 0.002
+_PATIENCE_SECONDS = 0.8
 
 
 class Computed(NamedTuple):
@@ -52,7 +57,8 @@ def computed(
 ) -> Iterator[Iterator[Computed]]:
     """The batches of a source from record ``first`` on, in order, none of them in two files.
 
-    What fails in a thread is raised where the batch would have come. When the block is left, no thread is left.
+    What fails in a thread is raised where the batch would have come. When the block is left, no thread is left, but for
+    one that waits for an iterator of the caller's, or a query of a connection that is not known: it ends with that.
 
     Args:
         source: What they are made from.
@@ -98,14 +104,18 @@ class _Memory:
         self._used -= len(memory)
         self._free.append(memory)
 
+    def close(self) -> None:
+        """Keeps nothing for later batches: there will be none."""
+        self._free.clear()
+
 
 class _LastingMemory(_Memory):
     """Memory that is used again when nobody has the batch in it any more; what the caller has is not bounded."""
 
     def __init__(self) -> None:
         super().__init__()
-        # It comes back in any thread, at any moment.
-        self._returned: deque[NDArray[np.uint8]] = deque(maxlen=_BUDGET // _LEAST)
+        self._returned: deque[NDArray[np.uint8]] = deque()
+        self._closed = False
 
     def _found(self, size: int) -> NDArray[np.uint8]:
         while self._returned:
@@ -115,12 +125,23 @@ class _LastingMemory(_Memory):
         memory = super()._found(size)
         # An object of its own for each use: it goes when the last array or buffer over it does.
         use: Any = (ctypes.c_uint8 * len(memory)).from_address(memory.ctypes.data)
-        weakref.finalize(use, self._returned.append, memory).atexit = False
+        weakref.finalize(use, self._come_back, memory).atexit = False
         return np.frombuffer(use, np.uint8)
+
+    def _come_back(self, memory: NDArray[np.uint8]) -> None:
+        """Nobody has it any more. Called in any thread, at any moment, so it takes no lock."""
+        # Whoever keeps a single batch has this object too: it must not keep the memory of all others.
+        if not self._closed and sum(map(len, self._returned)) + len(memory) <= _BUDGET:
+            self._returned.append(memory)
 
     def used(self, memory: NDArray[np.uint8]) -> None:
         """The caller may have it, and keep it."""
         self._used -= len(memory)
+
+    def close(self) -> None:
+        super().close()
+        self._closed = True
+        self._returned.clear()
 
 
 class _Taken(NamedTuple):
@@ -155,8 +176,11 @@ class _Line:
         self._changing = threading.Lock()
         self._memory = memory
         self._working = 0
+        self._own: set[int] = set()
+        self._process = os.getpid()
 
     def _work(self) -> None:
+        self._own.add(threading.get_ident())
         while (taken := self._take()) is not None:
             try:
                 result: _Ready | BaseException = _Ready(taken.task.compute(taken.memory), taken.task.done, taken.memory)
@@ -170,23 +194,36 @@ class _Line:
         """The next task, with memory for it; None ends the thread."""
         with self._taking:
             if self._next is None and not self._ended:
-                last = None
-                try:
-                    self._next = next(self._tasks, None)
-                except BaseException as error:  # handed to the caller's thread, which raises it
-                    last = error
-                if self._next is None:
-                    self._ended = True
-                    self._results.put((self._taken, last))
-            task = self._next
+                self._next = self._following()
+            memory = None
             with self._changing:
-                memory = None if task is None else self._memory.take(task.bytes)
-                if task is None or memory is None:
+                try:
+                    if self._next is not None:
+                        memory = self._memory.take(self._next.bytes)
+                except BaseException as error:  # as above: the system has no more memory, for instance
+                    self._end(error)
+                if self._next is None or memory is None:
                     self._working -= 1
                     return None
-            self._next = None
+            task, self._next = self._next, None
             self._taken += 1
             return _Taken(self._taken - 1, task, memory)
+
+    def _following(self) -> Task | None:
+        """The next task of the source."""
+        try:
+            task = next(self._tasks, None)
+        except BaseException as error:  # handed to the caller's thread, which raises it
+            self._end(error)
+            return None
+        if task is None:
+            self._end(None)
+        return task
+
+    def _end(self, error: BaseException | None) -> None:
+        """There is no task after those that were taken."""
+        self._ended, self._next = True, None
+        self._results.put((self._taken, error))
 
     def batches(self) -> Iterator[Computed]:
         for _ in range(WORKERS):
@@ -226,14 +263,27 @@ class _Line:
                 continue
 
     def stop(self) -> None:
-        while not self._taking.acquire(timeout=_STEP_SECONDS):
+        """Ends the threads. Ctrl-C may come anywhere in here, so that it leaves no lock taken: it takes none."""
+        self._ended = True
+        if os.getpid() != self._process:
+            # The threads, and what they hold, are in the process that this one was forked from.
+            return
+        if threading.get_ident() in self._own:
+            # A reader that was part of a cycle is dropped wherever it is found, and no thread can wait for itself.
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            return
+        patience = time.monotonic() + _PATIENCE_SECONDS
+        while self._taking.locked():
+            if time.monotonic() > patience:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+                return
             # One is lost if it falls between two statements.
             self._source.interrupt()
-        self._ended, self._next = True, None
-        self._taking.release()
+            time.sleep(_PAUSE_SECONDS)
+        self._pool.shutdown(wait=True, cancel_futures=True)
         # A query ends with its reader.
         self._tasks.close()  # type: ignore[attr-defined]
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._memory.close()
 
 
 def waited_for(future: Future[T]) -> T:
@@ -249,7 +299,10 @@ def waited_for(future: Future[T]) -> T:
 
 def _pages(size: int) -> NDArray[np.uint8]:
     """Memory of its own pages: malloc would keep it for the thread that asked, long after that has ended."""
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:
+        raise MemoryError(f"the system has no memory for a batch of {size} bytes") from None
     with suppress(OSError):
         # A kernel without huge pages knows no such advice.
         pages.madvise(mmap.MADV_HUGEPAGE)
