@@ -190,9 +190,15 @@ def _of_frame(frame: Any, column: str | None) -> Iterator[Piece]:
     import pyarrow as pa
 
     if type(frame).__name__ == "DuckDBPyRelation":
+        from engramsql.relation_rows import refuse_busy, rows_of
+
+        refuse_busy(frame)
         # By itself it streams a million rows at a time, and documents may be long.
-        reader = frame.to_arrow_reader(_STREAM_ROWS)
-    elif hasattr(frame, "__arrow_c_stream__"):
+        with rows_of(frame, _STREAM_ROWS) as rows:
+            name = list_column(rows.schema, column, "the table")
+            yield from _of_chunks(batch.column(name) for batch in rows.batches)
+        return
+    if hasattr(frame, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(frame)
     else:  # pandas before 2.2
         reader = pa.Table.from_pandas(frame, preserve_index=False).to_reader()

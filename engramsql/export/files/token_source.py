@@ -44,6 +44,7 @@ def token_source(
     files: Sequence[str],
     total: int,
     views: bool,
+    interrupt: Callable[[], None],
     most_bytes: int = MOST_RECORD_BYTES,
 ) -> Source:
     """e_t of every token of a corpus.
@@ -60,6 +61,7 @@ def token_source(
         files: The files of the corpus; records name theirs if there are several.
         total: Tokens of the corpus, or 0.
         views: Whether views of the table may be asked for its tokens.
+        interrupt: Ends the query that the corpus is the result of.
         most_bytes: Bytes of the vectors of one sequence at most, as far as its format bounds them.
 
     Raises:
@@ -110,6 +112,7 @@ def token_source(
         tasks=tasks,
         total=total,
         identity=identity,
+        interrupt=interrupt,
         resumable=origin is not None,
     )
 
