@@ -105,7 +105,8 @@ def refuse_busy(relation: DuckDBPyRelation) -> None:
             # Whatever it is, the relation itself says it where it is read.
             return
 
-    asking = threading.Thread(target=ask, name="engramsql-ask", daemon=True)
+    # No daemon: it is waited for at the end of the program, where DuckDB's code cannot be left.
+    asking = threading.Thread(target=ask, name="engramsql-ask")
     asking.start()
     _asking.append(asking)
     for thread in tuple(_asking):

@@ -220,3 +220,49 @@ def test_a_reader_that_is_collected_in_a_thread_of_its_own() -> None:
     print(collected[0][:16], working())
     """
     assert run(code) == "engramsql-export []\n"
+
+
+ENDS = {
+    "a thread that outlives the main thread": (
+        """
+    def read():
+        threading.main_thread().join()
+        print(rest())
+    threading.Thread(target=read).start()
+    """,
+        "60000",
+    ),
+    "what is done at exit": (
+        """
+    import atexit
+    atexit.register(lambda: print(rest()))
+    """,
+        "60000",
+    ),
+    "an object that goes with its module": (
+        """
+    class Late:
+        def __del__(self):
+            try:
+                rest()
+            except engramsql.errors.ClosedError as error:
+                print(error)
+    late = Late()
+    """,
+        "the program is ending, and with it the threads that compute batches",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_reading_while_the_program_ends(what: str) -> None:
+    code, expected = ENDS[what]
+    begin = """
+    import engramsql.errors
+    reader = db.arrow_reader("ple", tokens=np.zeros(60_000, np.int64))
+    count = reader.read_next_batch().num_rows
+
+    def rest(reader=reader, count=count):
+        return count + sum(batch.num_rows for batch in reader)
+    """
+    assert run(begin + code) == expected + "\n"

@@ -50,7 +50,9 @@ reader = begun()
 try:
     print(db.connection.sql("SELECT count(*) FROM reader").fetchall())
 except duckdb.Error as error:
-    print("busy" in str(error), "cursor()" in str(error))
+    print("refused")
+    # Before DuckDB 2 either of the two may be the one that is refused.
+    assert "cursor()" in str(error) or duckdb.__version__ < "2", error
 reader = begun()
 print(db.connection.cursor().sql("SELECT count(*), sum(token_id) FROM reader").fetchall())
 print(db.connection.sql("SELECT 42").fetchall())
@@ -81,12 +83,12 @@ def test_neither_does_it_with_the_oldest_duckdb(tmp_path: Path) -> None:
 
 def test_a_query_that_waits_for_its_own_connection_is_refused() -> None:
     done = run_python(SETUP + BUSY, args=[PLE], timeout=60)
-    assert done.stdout == f"True True\n{READ}\n[(42,)]\n"
+    assert done.stdout == f"refused\n{READ}\n[(42,)]\n"
 
 
 def test_so_it_is_with_the_oldest_duckdb() -> None:
     """There each would wait for the other."""
-    assert run_oldest(SETUP + BUSY, PLE) == f"True True\n{READ}\n[(42,)]\n"
+    assert run_oldest(SETUP + BUSY, PLE) == f"refused\n{READ}\n[(42,)]\n"
 
 
 @pytest.mark.parametrize("how", ["read", "export"])

@@ -6,17 +6,20 @@ import ctypes
 import mmap
 import os
 import queue
+import sys
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+
+from engramsql.errors import ClosedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,7 +177,8 @@ class _Line:
     def __init__(self, source: Source, first: int, rows_per_file: int, memory: _Memory) -> None:
         self._source = source
         self._tasks = source.tasks(first, rows_per_file)
-        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="engramsql-export")
+        # No pool: those refuse as soon as the main thread has ended, while another may still be reading.
+        self._threads: list[threading.Thread] = []
         self._results: queue.SimpleQueue[tuple[int, _Ready | BaseException | None]] = queue.SimpleQueue()
         # Held by whoever takes the next task, for as long as a query takes to give its next rows.
         self._taking = threading.Lock()
@@ -185,7 +189,7 @@ class _Line:
         self._changing = threading.Lock()
         self._memory = memory
         self._working = 0
-        # The threads that have something to do. One that Ctrl-C met while it was begun is not known to the pool.
+        # Those that have something to do, by themselves: Ctrl-C may come while one is begun.
         self._busy: set[int] = set()
         self._stopped = False
         self._process = os.getpid()
@@ -270,38 +274,52 @@ class _Line:
             if self._working == WORKERS or self._ended:
                 return
             self._working += 1
-        self._pool.submit(self._work)
+        _refuse_at_the_end()
+        thread = threading.Thread(target=self._work, name="engramsql-export")
+        self._threads = [*(thread for thread in self._threads if thread.is_alive()), thread]
+        thread.start()
 
     def _result(self) -> tuple[int, _Ready | BaseException | None]:
         while True:
             try:
                 return self._results.get(timeout=_STEP_SECONDS)
             except queue.Empty:
-                continue
+                _refuse_at_the_end()
 
     def stop(self) -> None:
         """Ends the threads. Ctrl-C may come anywhere in here, so that it leaves no lock taken: it takes none."""
         self._stopped = self._ended = True
-        if os.getpid() != self._process:
-            # The threads, and what they hold, are in the process that this one was forked from.
+        if os.getpid() != self._process or sys.is_finalizing():
+            # The threads, and what they hold, are in the process that this one was forked from; or they are gone.
             return
         if threading.get_ident() in self._busy:
             # A reader that was part of a cycle is dropped wherever it is found, and no thread can wait for itself.
-            self._pool.shutdown(wait=False, cancel_futures=True)
             return
         patience = time.monotonic() + _PATIENCE_SECONDS
         while self._busy:
             if self._taking.locked():
                 if time.monotonic() > patience:
-                    self._pool.shutdown(wait=False, cancel_futures=True)
                     return
                 # One is lost if it falls between two statements.
                 self._source.interrupt()
             time.sleep(_PAUSE_SECONDS)
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
         # A query ends with its reader.
         self._tasks.close()  # type: ignore[attr-defined]
         self._memory.close()
+
+
+def _refuse_at_the_end() -> None:
+    """Refuses to wait for threads that the end of the program ends.
+
+    Raises:
+        ClosedError: If all that is left of it are daemon threads, or not even those.
+    """
+    ending = threading.current_thread().daemon and not threading.main_thread().is_alive()
+    if ending or sys.is_finalizing():
+        raise ClosedError("the program is ending, and with it the threads that compute batches")
 
 
 def waited_for(future: Future[T]) -> T:
