@@ -1,4 +1,4 @@
-"""Exports, as methods of a database."""
+"""Exports to files and as Arrow streams, as methods of a database."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
 
     from engramsql.export.files import Export
 
@@ -21,7 +23,7 @@ __all__ = ["Exporting"]
 
 
 class Exporting(ABC):
-    """Files of tables, of the vectors of a corpus, and of queries."""
+    """Files and streams of tables, of the vectors of a corpus, and of queries."""
 
     @abstractmethod
     def _refresh(self) -> None:
@@ -107,3 +109,57 @@ class Exporting(ABC):
             progress=progress,
         )
         return export_to(self, what, path, tokens=tokens, ids=ids, options=options)  # type: ignore[arg-type]
+
+    def arrow_reader(
+        self,
+        what: StrPath,
+        *,
+        tokens: object = None,
+        ids: object = None,
+        values: Literal["float32", "float16", "bfloat16", "row"] | None = None,
+        round: bool = False,
+        columns: Sequence[str] | None = None,
+        column: str | None = None,
+        per: Literal["token", "sequence"] = "token",
+        history: object = None,
+        progress: Progress | None = None,
+    ) -> pa.RecordBatchReader:
+        """A table, rows of it, or e_t of a corpus as an Arrow stream: what :meth:`export` would write, without a file.
+
+        Batches of some 12 MB are computed, a few ahead of whoever reads them. The memory of a batch is used again as
+        soon as nobody has the batch, or a part of it, any more: there is no copy, and whoever lets go of each needs
+        no new memory. Whoever keeps all of them has all of it in memory.
+
+        Anything that takes an Arrow stream takes it: ``for batch in reader``, ``FROM reader`` in DuckDB,
+        ``polars.from_arrow(reader)``. It is read once. A corpus that is a DuckDB relation is read by its connection,
+        so the query that reads the stream needs another one (``cursor()``).
+
+        Args:
+            what: Name of a table, or path of a checkpoint or store. (A query has ``to_arrow_reader()`` of its own.)
+            tokens: A corpus, as of :meth:`export`.
+            ids: Row ids, as of :meth:`export`.
+            values: Values of the vectors, as of :meth:`export`.
+            round: Let float16 round to the nearest.
+            columns: Columns in order, as of :meth:`export`.
+            column: The column of token or id files that have several.
+            per: ``"token"`` or ``"sequence"``: what a record is.
+            history: Token ids before every sequence, newest last.
+            progress: Called with the stage, what is done and what is to do: bytes of a table, tokens or records.
+
+        Returns:
+            A reader of batches, whose schema has the metadata of an exported file. Nothing is computed before the first
+            batch is asked for; dropping the reader ends the computation.
+
+        Raises:
+            UnknownTableError: If there is no such table.
+            ArgumentError: If an option does not fit.
+            FormatError, SpecError: If the table has no value format, or no spec for tokens.
+            RowIdError, TokenIdError, StorageError: By the reader, where the batch would have come: an id is outside the
+                table or vocabulary, or the table changed meanwhile.
+        """
+        from engramsql.export.files import Options, arrow_reader
+
+        options = Options(
+            values=values, round=round, columns=columns, column=column, per=per, history=history, progress=progress
+        )
+        return arrow_reader(self, what, tokens=tokens, ids=ids, options=options)  # type: ignore[arg-type]

@@ -290,12 +290,12 @@ def test_a_query_that_does_not_end_is_interrupted(tmp_path: Path) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         import engramsql
         from engramsql.export.files import pipeline
-        feed = pipeline._Line._feed
+        work = pipeline._Line._work
         started = threading.Event()
-        def fed(self):
+        def working(self):
             started.set()
-            feed(self)
-        pipeline._Line._feed = fed
+            work(self)
+        pipeline._Line._work = working
         def interrupt():
             started.wait()
             os.kill(os.getpid(), signal.SIGINT)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,8 +31,8 @@ _BATCH = 8192
 """Tokens of a call that computes e_t alone: enough rows for two threads."""
 _VALUES = {"float32": 4, "bfloat16": 2}
 _IN_MEMORY = Path("/dev/shm")
-_SHARE = 4
-"""The file of a corpus may take this part of the free memory, if it goes into memory."""
+_SHARE = 2
+"""The file of a corpus may take this part of the free memory, if it goes into memory, or an array instead of it."""
 _WRITE_BLOCK = 8 << 20
 _COPY_BLOCK = 2 << 20
 
@@ -86,20 +84,25 @@ def _corpus(section: Section, target: Target, values: str, rounds: int, director
         spec = table.spec
         assert spec is not None
         out = Path(scratch) / "e_t.arrow"
-        memory = aligned((_BATCH, target.heads * (target.dim or 0)), np.float32 if values == "float32" else np.uint16)
+        width, dtype = target.heads * (target.dim or 0), np.float32 if values == "float32" else np.uint16
+        memory = aligned((_BATCH, width), dtype)
 
         def corpus() -> np.ndarray[Any, np.dtype[np.int64]]:
             return np.random.default_rng().integers(0, spec.vocab_size, tokens)
 
-        def computing(reused: bool) -> Callable[[], object]:
+        def computing(kept: bool) -> Callable[[], object]:
+            out.unlink(missing_ok=True)
             ids = corpus()
 
-            def compute() -> None:
+            def compute() -> object:
+                every = aligned((tokens, width), dtype, new=True) if kept else None
                 for start in range(0, tokens, _BATCH):
                     part = ids[start : start + _BATCH]
-                    into = memory[: len(part)] if reused else None
+                    into = memory[: len(part)] if every is None else every[start : start + len(part)]
                     history = ids[max(0, start - spec.history_len) : start]
                     table.e_t(part, history, out=into, dtype=values)  # type: ignore[call-overload]
+                # Kept until the clock has stopped, as a file is.
+                return every
 
             return compute
 
@@ -107,6 +110,16 @@ def _corpus(section: Section, target: Target, values: str, rounds: int, director
             out.unlink(missing_ok=True)
             ids = corpus()
             return lambda: database.export(target.name, out, tokens=ids, values=values)  # type: ignore[arg-type]
+
+        def streaming() -> Callable[[], object]:
+            out.unlink(missing_ok=True)
+            ids = corpus()
+
+            def read() -> None:
+                for _ in database.arrow_reader(target.name, tokens=ids, values=values):  # type: ignore[arg-type]
+                    pass
+
+            return read
 
         def writing() -> Callable[[], object]:
             out.unlink(missing_ok=True)
@@ -122,16 +135,23 @@ def _corpus(section: Section, target: Target, values: str, rounds: int, director
             Contender(
                 Result(f"Database.export, {what}", "engramsql", "token", tokens), exporting, paths_since_now(table)
             ),
-            limit("hashing, gather, decode into reused memory", lambda: computing(True), paths_since_now(table)),
-            limit("hashing, gather, decode into fresh memory", lambda: computing(False), paths_since_now(table)),
+            Contender(
+                Result(f"Database.arrow_reader, {what}", "engramsql", "token", tokens),
+                streaming,
+                paths_since_now(table),
+            ),
+            limit("hashing, gather, decode, all of it kept in memory", lambda: computing(True), paths_since_now(table)),
+            limit("hashing, gather, decode into memory used again", lambda: computing(False), paths_since_now(table)),
             limit("writing as many bytes from memory", writing, lambda: "pwrite"),
         ]
         with in_memory(section, what):
-            ours, *limits = a_b_b_a(contenders, rounds, first=0)
+            ours, stream, *limits = a_b_b_a(contenders, rounds, first=0)
     ours.compare(limits)
+    # It writes nothing.
+    stream.compare(limits[:-1])
     ours.extra["own_peak_bytes"] = ours.extra["peak_bytes"] = peak.bytes
     section.notes.append(f"{ours.name}: at most {peak.bytes / 1e6:.0f} MB of memory of its own, the whole process")
-    section.results += [ours, *limits]
+    section.results += [ours, stream, *limits]
 
 
 def _write(path: Path, size: int) -> None:
@@ -144,7 +164,8 @@ def _write(path: Path, size: int) -> None:
 
 
 def _whole_table(section: Section, target: Target, rounds: int, directory: Path) -> None:
-    """Stored rows beside a plain copy of as many bytes; float32 beside plain writing of as many."""
+    """Beside a plain copy, which reads the table around the page cache too and writes as many bytes."""
+    table_bytes = target.rows * target.row_bytes
     probe = Probe(target.extents())
     fitting = 1 << (min(part["bytes"] for part in target.parts) // 2).bit_length() - 1
     with tempfile.TemporaryDirectory(prefix="export-", dir=directory) as scratch:
@@ -180,12 +201,10 @@ def _whole_table(section: Section, target: Target, rounds: int, directory: Path)
 
             def plain(values: str = values, size: int = size, path: list[str] = path) -> float:
                 progress(f"export: the disk beside {values}")
-                if values == "row":
-                    reading = probe.copy(copy, size, block=min(_COPY_BLOCK, fitting))
-                    path[0] = reading.path
-                    return reading.seconds
-                path[0] = "direct writes, one at a time"
-                return _write_direct(copy, size)
+                block = min(_COPY_BLOCK, fitting)
+                reading = probe.copy(copy, table_bytes, block=block, written=size)
+                path[0] = reading.path
+                return reading.seconds
 
             def disk(plain: Callable[[], float] = plain) -> Callable[[], object]:
                 copy.unlink(missing_ok=True)
@@ -194,7 +213,7 @@ def _whole_table(section: Section, target: Target, rounds: int, directory: Path)
 
             # Before the rounds, which its memory is not watched in.
             export(watch=True)
-            name = "plain copy" if values == "row" else "plain writing"
+            name = "plain copy" if values == "row" else f"plain copy, {size / table_bytes:.3g} bytes for each"
             what = f"the table as {values}"
             ours, limit = a_b_b_a(
                 [
@@ -212,19 +231,3 @@ def _whole_table(section: Section, target: Target, rounds: int, directory: Path)
             ours.extra["peak_bytes"] = max(answer["peak_bytes"] for answer in answers)
             ours.extra["own_peak_bytes"] = max(answer["own_peak_bytes"] for answer in answers)
             section.results += [ours, limit]
-
-
-def _write_direct(path: Path, size: int) -> float:
-    """Seconds to write so many bytes around the page cache and sync them."""
-    block = mmap.mmap(-1, _WRITE_BLOCK)
-    block.write(os.urandom(1 << 20) * (_WRITE_BLOCK >> 20))
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_DIRECT, 0o644)
-    try:
-        started = time.perf_counter()
-        for start in range(0, size // _WRITE_BLOCK * _WRITE_BLOCK, _WRITE_BLOCK):
-            os.pwrite(descriptor, block, start)
-        os.fsync(descriptor)
-        return time.perf_counter() - started
-    finally:
-        os.close(descriptor)
-        block.close()

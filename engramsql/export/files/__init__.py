@@ -1,7 +1,8 @@
 """Tables, rows of ids, e_t of a corpus and queries as files: Arrow, Parquet, NumPy, safetensors, CSV, JSON lines.
 
 A file is there whole or not at all. Batches are computed by some threads and written by another, straight from the
-memory that they were computed in, which is bounded whatever the size of the export.
+memory that they were computed in, which is bounded whatever the size of the export. Or they are read as they are, as
+an Arrow stream.
 """
 
 from __future__ import annotations
@@ -9,24 +10,27 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engramsql.errors import ArgumentError, ArgumentTypeError, StorageError, UnknownTableError
-from engramsql.export.files.formats import COMPRESSIONS, VALUES, FileFormat, format_of
+from engramsql.export.files.formats import COMPRESSIONS, STREAMED, VALUES, FileFormat, format_of
 from engramsql.export.files.places import refuse_sources
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from engramsql.database import Database
     from engramsql.engine import Table
     from engramsql.export.files.source import Source
 
     Progress = Callable[[str, int, int], object]
 
-__all__ = ["Export", "Options", "export_to"]
+__all__ = ["Export", "Options", "arrow_reader", "export_to", "export_to_stdout"]
 
 _KINDS = {"tokens": "tokens", "ids": "row ids"}
 _COLUMNS = "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
@@ -87,11 +91,11 @@ def export_to(
     _check(options, tokens, ids)
     format = format_of(os.fspath(path), options.format)
     compression = _compression(format, options.compression)
-    table, source = _source(database, what, tokens, ids, format, options)
-    if table is not None:
-        source = _watched(source, table, ids if tokens is None else tokens, options.column)
+    table, source, schema = _made(database, what, tokens, ids, format, options)
     refuse_sources(target, database, table, ids if tokens is None else tokens)
-    layout = _layout(database, table, source, format, compression, options.values, target.parent)
+    from engramsql.export.files.writer import Layout
+
+    layout = Layout(format, schema, compression, source.columns, target.parent)
     if options.rows_per_file is None:
         from engramsql.export.files.single import write_file
 
@@ -121,6 +125,54 @@ def export_to(
         sum(part.bytes for part in parts),
         [target / part.file for part in parts],
     )
+
+
+def export_to_stdout(
+    database: Database,
+    what: object,
+    *,
+    tokens: object = None,
+    ids: object = None,
+    options: Options,
+) -> Export:
+    """Writes the same to standard output, which is whole only if nothing is raised.
+
+    Raises:
+        ArgumentError: If the format is none for a pipe or a terminal, and as of :func:`export_to`.
+        BrokenPipeError: If nobody reads any longer.
+    """
+    stdout = sys.stdout
+    if options.rows_per_file is not None or options.replace:
+        option = "--replace" if options.rows_per_file is None else "--rows-per-file"
+        raise ArgumentError(f"{option} belongs to files, and '-' is standard output; name a path")
+    _check(options, tokens, ids)
+    format = format_of("-", options.format or STREAMED[0])
+    if format.name not in STREAMED:
+        raise ArgumentError(f"{format.name} is read from a file; to standard output go {', '.join(STREAMED)}")
+    if stdout.isatty() and format.name == STREAMED[0]:
+        raise ArgumentError("an Arrow stream is no text for a terminal; pipe it into a program, or give --format csv")
+    compression = _compression(format, options.compression)
+    made = _made(database, what, tokens, ids, format, options)
+    from engramsql.export.files.single import write_pipe
+    from engramsql.export.files.writer import Layout
+
+    layout = Layout(format, made.schema, compression, made.source.columns, Path())
+    stdout.flush()
+    written = write_pipe(stdout.fileno(), layout, made.source, options.progress)
+    return Export(Path("-"), format.name, written.rows, written.bytes, [])
+
+
+def arrow_reader(
+    database: Database, what: object, *, tokens: object = None, ids: object = None, options: Options
+) -> pa.RecordBatchReader:
+    """The same as an Arrow stream; see :meth:`engramsql.Database.arrow_reader`."""
+    if type(what).__name__ == "DuckDBPyRelation":
+        raise ArgumentError("a relation is read with its own to_arrow_reader(); give the name of a table")
+    _check(options, tokens, ids)
+    made = _made(database, what, tokens, ids, format_of("", "arrows"), options)
+    from engramsql.export.files.reading import reader
+
+    return reader(made.source, made.schema, options.progress)
 
 
 def _compression(format: FileFormat, asked: str | None) -> str:
@@ -191,6 +243,25 @@ def _check(options: Options, tokens: object, ids: object) -> None:
         raise ArgumentError(f"rows_per_file must be a number of at least 1, got {rows!r:.60}")
     if options.resume and options.restart:
         raise ArgumentError("resume goes on with an unfinished export and restart throws it away; give one of them")
+
+
+class _Made(NamedTuple):
+    table: Table | None
+    source: Source
+    schema: pa.Schema
+    """With what it says of itself."""
+
+
+def _made(database: Database, what: object, tokens: object, ids: object, format: FileFormat, options: Options) -> _Made:
+    """What is exported, which is watched for changes if it is a table, and its schema."""
+    from engramsql.export.files.identity import described
+
+    table, source = _source(database, what, tokens, ids, format, options)
+    if table is not None:
+        source = _watched(source, table, ids if tokens is None else tokens, options.column)
+    shown = None if table is None else options.values or "float32"
+    metadata = described(database, table, source.kind, shown)
+    return _Made(table, source, source.schema.with_metadata({**(source.schema.metadata or {}), **metadata}))
 
 
 def _source(
@@ -343,21 +414,3 @@ def _refuse_relation(database: Database, table: Table, given: str | os.PathLike[
     # As both shells take it.
     quoted = query.replace("\\", "\\\\").replace('"', '\\"')
     raise ArgumentError(f'{what}; e_t of its tokens is a query: --sql "{quoted}" (db.sql(...))')
-
-
-def _layout(
-    database: Database,
-    table: Table | None,
-    source: Source,
-    format: FileFormat,
-    compression: str,
-    values: str | None,
-    directory: Path,
-) -> Any:
-    from engramsql.export.files.identity import described
-    from engramsql.export.files.writer import Layout
-
-    shown = None if table is None else values or "float32"
-    metadata = described(database, table, source.kind, shown)
-    schema = source.schema.with_metadata({**(source.schema.metadata or {}), **metadata})
-    return Layout(format, schema, compression, source.columns, directory)

@@ -13,9 +13,10 @@ __all__ = ["build", "settle"]
 _EXAMPLES = (
     "ple rows.parquet --db mydb",
     "ple e_t.arrow --tokens corpus.jsonl --per sequence --db mydb",
+    "ple - --tokens corpus.txt --values bfloat16 --db mydb | python train.py",
     """--sql "SELECT rowid, embedding FROM engram_fetch('ple', [3, 5])" --output rows.npz --db mydb""",
 )
-_SHELL_EXAMPLES = tuple(example.removesuffix(" --db mydb") for example in _EXAMPLES)
+_SHELL_EXAMPLES = tuple(example.removesuffix(" --db mydb") for example in _EXAMPLES if " - " not in example)
 
 
 def build(parser: argparse.ArgumentParser, *, shell: bool = False) -> None:
@@ -45,7 +46,12 @@ def build(parser: argparse.ArgumentParser, *, shell: bool = False) -> None:
         metavar="TABLE",
         help="table; or path of a checkpoint or store" + ("" if shell else ", without --db"),
     )
-    parser.add_argument("file", nargs="?", metavar="PATH", help="what is written, as with --output")
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="PATH",
+        help="what is written, as with --output" + ("" if shell else "; - is standard output, an Arrow stream"),
+    )
     parser.add_argument("--table", metavar="TABLE", help="the same")
     # The shell says where they belong instead.
     parser.add_argument(

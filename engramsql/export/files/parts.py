@@ -33,6 +33,7 @@ from engramsql.export.files.manifest import (
 )
 from engramsql.export.files.pipeline import computed, waited_for
 from engramsql.export.files.single import Filling, filling
+from engramsql.export.files.sink import Sink
 from engramsql.publishing import new_file, storage_errors, sync_directory
 
 if TYPE_CHECKING:
@@ -334,7 +335,7 @@ class _Current:
     def _open(self) -> Filling:
         if self._filling is None:
             file = self._stack.enter_context(self._parts.grow(self._parts.name(self._index)))
-            self._filling = self._stack.enter_context(filling(self._parts.layout, file, keep=True))
+            self._filling = self._stack.enter_context(filling(self._parts.layout, Sink(file.fileno(), keep=True)))
         return self._filling
 
     def finish(self) -> _Filled:

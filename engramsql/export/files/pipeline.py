@@ -1,14 +1,18 @@
-"""Batches computed by some threads while others are written, in order and in bounded memory."""
+"""Batches computed by some threads while others are written or read, in order and in bounded memory."""
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import queue
 import threading
+import weakref
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from engramsql.export.files.source import Source
+    from engramsql.export.files.source import Source, Task
 
 __all__ = ["Computed", "computed", "waited_for"]
 
@@ -27,6 +31,8 @@ WORKERS = 2
 _BUDGET = 48 << 20
 # A batch of no bytes takes some too.
 _LEAST = 1 << 20
+# Records of a file that takes all.
+_ONE_FILE = 1 << 62
 # How long a wait lasts before Ctrl-C is looked for: a signal that the system gives to another thread ends no wait.
 _STEP_SECONDS = 0.05
 
@@ -35,126 +41,198 @@ class Computed(NamedTuple):
     """A batch that was computed."""
 
     batch: pa.RecordBatch
-    """Valid until the next one is asked for."""
+    """Valid until the next one is asked for, unless they last."""
     done: int
     """Units of the source that are done with it."""
 
 
 @contextmanager
-def computed(source: Source, first: int, rows_per_file: int) -> Iterator[Iterator[Computed]]:
+def computed(
+    source: Source, first: int = 0, rows_per_file: int = _ONE_FILE, *, lasting: bool = False
+) -> Iterator[Iterator[Computed]]:
     """The batches of a source from record ``first`` on, in order, none of them in two files.
 
     What fails in a thread is raised where the batch would have come. When the block is left, no thread is left.
+
+    Args:
+        source: What they are made from.
+        first: The first record.
+        rows_per_file: Records of a file.
+        lasting: Whether a batch is valid as long as somebody has it, or a part of it. Its memory is used again after
+            that; whoever keeps all of them has all of it in memory.
     """
-    line = _Line(source, first, rows_per_file)
+    line = _Line(source, first, rows_per_file, _LastingMemory() if lasting else _Memory())
     try:
-        # Inside: Ctrl-C may come as soon as the thread runs.
-        line.start()
+        # Inside: Ctrl-C may come as soon as a thread runs.
         yield line.batches()
     finally:
         line.stop()
 
 
 class _Memory:
-    """Memory that is used again, of bounded size."""
+    """Memory that is used again, of bounded size. One thread at a time may use this."""
 
-    def __init__(self, budget: int) -> None:
-        self._budget, self._used = budget, 0
+    def __init__(self) -> None:
+        self._used = 0
         self._free: list[NDArray[np.uint8]] = []
-        self._changed = threading.Condition()
-        self._stopped = False
 
     def take(self, size: int) -> NDArray[np.uint8] | None:
-        """Memory of at least that size as soon as there is some; what is larger than all comes alone. None: stopped."""
+        """Memory of at least that size, if there is some; what is larger than all comes alone."""
         size = max(size, _LEAST)
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._used == 0 or self._used + size <= self._budget)
-            if self._stopped:
-                return None
-            for index, memory in enumerate(self._free):
-                # Not a hundred megabytes for one: they would be kept forever.
-                if size <= len(memory) <= 2 * size + _LEAST:
-                    found = self._free.pop(index)
-                    break
-            else:
-                self._free.clear()
-                found = _aligned(size)
-            self._used += len(found)
-            return found
+        if self._used and self._used + size > _BUDGET:
+            return None
+        found = self._found(size)
+        self._used += len(found)
+        return found
 
-    def give(self, memory: NDArray[np.uint8]) -> None:
-        with self._changed:
-            self._used -= len(memory)
-            self._free.append(memory)
-            self._changed.notify_all()
+    def _found(self, size: int) -> NDArray[np.uint8]:
+        for index, memory in enumerate(self._free):
+            # Not a hundred megabytes for one: they would be kept forever.
+            if size <= len(memory) <= 2 * size + _LEAST:
+                return self._free.pop(index)
+        self._free.clear()
+        return _pages(size)
 
-    def stop(self) -> None:
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
+    def used(self, memory: NDArray[np.uint8]) -> None:
+        """The caller is done with the batch in it."""
+        self._used -= len(memory)
+        self._free.append(memory)
 
 
-class _Started(NamedTuple):
-    future: Future[pa.RecordBatch]
+class _LastingMemory(_Memory):
+    """Memory that is used again when nobody has the batch in it any more; what the caller has is not bounded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # It comes back in any thread, at any moment.
+        self._returned: deque[NDArray[np.uint8]] = deque(maxlen=_BUDGET // _LEAST)
+
+    def _found(self, size: int) -> NDArray[np.uint8]:
+        while self._returned:
+            memory = self._returned.popleft()
+            if sum(map(len, self._free)) + len(memory) <= _BUDGET:
+                self._free.append(memory)
+        memory = super()._found(size)
+        # An object of its own for each use: it goes when the last array or buffer over it does.
+        use: Any = (ctypes.c_uint8 * len(memory)).from_address(memory.ctypes.data)
+        weakref.finalize(use, self._returned.append, memory).atexit = False
+        return np.frombuffer(use, np.uint8)
+
+    def used(self, memory: NDArray[np.uint8]) -> None:
+        """The caller may have it, and keep it."""
+        self._used -= len(memory)
+
+
+class _Taken(NamedTuple):
+    number: int
+    task: Task
     memory: NDArray[np.uint8]
+
+
+class _Ready(NamedTuple):
+    batch: pa.RecordBatch
     done: int
+    memory: NDArray[np.uint8]
 
 
 class _Line:
-    """One thread walks through the tasks, some compute them, and the caller takes the batches."""
+    """Some threads take the tasks in order and compute them, as long as there is memory; the caller takes the batches.
 
-    def __init__(self, source: Source, first: int, rows_per_file: int) -> None:
+    A thread never waits for the caller: it ends, and the caller has another begin when it gives memory back.
+    """
+
+    def __init__(self, source: Source, first: int, rows_per_file: int, memory: _Memory) -> None:
         self._source = source
-        self._memory = _Memory(_BUDGET)
-        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="engramsql-export")
-        self._started: queue.SimpleQueue[_Started | BaseException | None] = queue.SimpleQueue()
         self._tasks = source.tasks(first, rows_per_file)
-        self._feeder = threading.Thread(target=self._feed, name="engramsql-export-tasks", daemon=True)
-        self._stopped = threading.Event()
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="engramsql-export")
+        self._results: queue.SimpleQueue[tuple[int, _Ready | BaseException | None]] = queue.SimpleQueue()
+        # Held by whoever takes the next task, for as long as a query takes to give its next rows.
+        self._taking = threading.Lock()
+        self._next: Task | None = None
+        self._taken = 0
+        self._ended = False
+        # Held for a moment; what follows is used by the caller's thread too.
+        self._changing = threading.Lock()
+        self._memory = memory
+        self._working = 0
 
-    def start(self) -> None:
-        self._feeder.start()
+    def _work(self) -> None:
+        while (taken := self._take()) is not None:
+            try:
+                result: _Ready | BaseException = _Ready(taken.task.compute(taken.memory), taken.task.done, taken.memory)
+            except BaseException as error:  # handed to the caller's thread, which raises it
+                result = error
+            self._results.put((taken.number, result))
+            # The batch is to go when the caller lets go of it.
+            del taken, result
 
-    def _feed(self) -> None:
-        try:
-            # A thread that comes late finds nobody who would wait for it.
-            for task in self._tasks if not self._stopped.is_set() else ():
-                memory = self._memory.take(task.bytes)
-                if memory is None:
-                    break
-                self._started.put(_Started(self._pool.submit(task.compute, memory), memory, task.done))
-        except BaseException as error:  # handed to the caller's thread, which raises it
-            self._started.put(error)
-        finally:
-            # A query ends with its reader, in the thread that read it.
-            self._tasks.close()  # type: ignore[attr-defined]
-            self._started.put(None)
+    def _take(self) -> _Taken | None:
+        """The next task, with memory for it; None ends the thread."""
+        with self._taking:
+            if self._next is None and not self._ended:
+                last = None
+                try:
+                    self._next = next(self._tasks, None)
+                except BaseException as error:  # handed to the caller's thread, which raises it
+                    last = error
+                if self._next is None:
+                    self._ended = True
+                    self._results.put((self._taken, last))
+            task = self._next
+            with self._changing:
+                memory = None if task is None else self._memory.take(task.bytes)
+                if task is None or memory is None:
+                    self._working -= 1
+                    return None
+            self._next = None
+            self._taken += 1
+            return _Taken(self._taken - 1, task, memory)
 
     def batches(self) -> Iterator[Computed]:
-        while (item := self._next()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            batch = waited_for(item.future)
-            yield Computed(batch, item.done)
-            del batch
-            self._memory.give(item.memory)
-        # It has nothing to do any more: to interrupt it would interrupt what others run on its connection.
-        self._feeder.join()
+        for _ in range(WORKERS):
+            self._begin()
+        early: dict[int, _Ready | BaseException | None] = {}
+        number = 0
+        while True:
+            while number not in early:
+                early.update([self._result()])
+            ready = early.pop(number)
+            number += 1
+            if ready is None:
+                return
+            if isinstance(ready, BaseException):
+                raise ready
+            memory = ready.memory
+            yield Computed(ready.batch, ready.done)
+            del ready
+            with self._changing:
+                self._memory.used(memory)
+            del memory
+            self._begin()
 
-    def _next(self) -> _Started | BaseException | None:
+    def _begin(self) -> None:
+        """One more thread, if there may be one."""
+        with self._changing:
+            if self._working == WORKERS or self._ended:
+                return
+            self._working += 1
+        self._pool.submit(self._work)
+
+    def _result(self) -> tuple[int, _Ready | BaseException | None]:
         while True:
             try:
-                return self._started.get(timeout=_STEP_SECONDS)
+                return self._results.get(timeout=_STEP_SECONDS)
             except queue.Empty:
                 continue
 
     def stop(self) -> None:
-        self._stopped.set()
-        self._memory.stop()
-        while self._feeder.is_alive():
+        while not self._taking.acquire(timeout=_STEP_SECONDS):
             # One is lost if it falls between two statements.
             self._source.interrupt()
-            self._feeder.join(_STEP_SECONDS)
+        self._ended, self._next = True, None
+        self._taking.release()
+        # A query ends with its reader.
+        self._tasks.close()  # type: ignore[attr-defined]
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -169,8 +247,10 @@ def waited_for(future: Future[T]) -> T:
                 return future.result()
 
 
-def _aligned(size: int) -> NDArray[np.uint8]:
-    """Memory that begins where a cache line does."""
-    memory = np.empty(size + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + size]
+def _pages(size: int) -> NDArray[np.uint8]:
+    """Memory of its own pages: malloc would keep it for the thread that asked, long after that has ended."""
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):
+        # A kernel without huge pages knows no such advice.
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, np.uint8)

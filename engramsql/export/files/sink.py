@@ -1,4 +1,4 @@
-"""The file that an export writes to: what was written goes to the disk while more is computed.
+"""The file or pipe that an export writes to: what was written goes to the disk while more is computed.
 
 Left to itself, the system would keep gigabytes of it: the sync at the end would take seconds that Ctrl-C cannot end,
 and the pages would take the place of those of the table.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Sink"]
+__all__ = ["PipeSink", "Sink"]
 
 # Writing out begins for each of these, and is waited for when there are a few of them.
 _WINDOW = 16 << 20
@@ -100,6 +100,30 @@ class Sink:
     def size(self) -> int:
         """Bytes of the file."""
         return self._size
+
+
+class PipeSink(Sink):
+    """Standard output, which is written in order; where it leads is not for an export to sync."""
+
+    def write(self, data: Any) -> int:
+        """Writes all of ``data``.
+
+        Raises:
+            BrokenPipeError: If nobody reads any longer.
+        """
+        if self._descriptor < 0:
+            raise ValueError("write to a pipe that was given up")
+        view = memoryview(data).cast("B")
+        count = len(view)
+        while len(view):
+            view = view[os.write(self._descriptor, view) :]
+        self._position += count
+        self._size = self._position
+        return count
+
+    def seekable(self) -> bool:
+        """It is not."""
+        return False
 
 
 @lru_cache(maxsize=1)

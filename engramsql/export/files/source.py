@@ -30,7 +30,7 @@ __all__ = [
     "vector_columns",
 ]
 
-BATCH_BYTES = 8 << 20
+BATCH_BYTES = 12 << 20
 """Bytes of a batch: large enough that a call costs nothing beside it, and a few of them are little memory."""
 MOST_VALUES = 2**31 - 1
 """Values in one batch of vectors: Arrow's lists have offsets of 32 bits, and readers multiply rows by width in them."""

@@ -52,7 +52,7 @@ class Values:
                 "--values row (values='row'), or register it with a format"
             )
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Values of one vector; bytes, of rows."""
         return self.rows * (self.table.row_bytes if self.name == "row" else self.table.dim or 0)
@@ -62,7 +62,7 @@ class Values:
         """Bytes of one vector."""
         return self.width * _ITEM[self.name]
 
-    @property
+    @cached_property
     def type(self) -> pa.DataType:
         """Arrow type of one vector."""
         if self.name == "row":
@@ -74,7 +74,7 @@ class Values:
         """What the field of the vectors says of itself."""
         return {VALUE_KEY: self.name.encode()}
 
-    @property
+    @cached_property
     def _item(self) -> pa.DataType:
         return {"float32": pa.float32(), "float16": pa.float16(), "bfloat16": pa.uint16()}[self.name]
 

@@ -186,10 +186,19 @@ impl Probe {
     }
 
     /// Copies about length bytes of the table to the file target, in blocks around the page cache; the file stays.
-    #[pyo3(signature = (target, length, *, block))]
-    fn copy(&self, py: Python<'_>, target: PathBuf, length: u64, block: u32) -> PyResult<ProbeReading> {
+    ///
+    /// If written is given, blocks are written several times or left out, so that about so many bytes are written.
+    #[pyo3(signature = (target, length, *, block, written = None))]
+    fn copy(
+        &self,
+        py: Python<'_>,
+        target: PathBuf,
+        length: u64,
+        block: u32,
+        written: Option<u64>,
+    ) -> PyResult<ProbeReading> {
         guard(py, || {
-            let done = py.detach(|| self.direct()?.copy(&target, length, block));
+            let done = py.detach(|| self.direct()?.copy(&target, length, written, block));
             done.map(ProbeReading::from).map_err(|error| raise(py, &error))
         })
     }

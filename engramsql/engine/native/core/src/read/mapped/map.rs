@@ -3,6 +3,9 @@
 use super::bus_error::{self, Guarded};
 use std::fs::File;
 
+/// What any device reads for one hint.
+const HINT_BYTES: u64 = 128 << 10;
+
 /// A read-only map of a whole file, registered with the bus error handler for as long as it lives.
 pub(crate) struct FileMap {
     // Before the map: a range is withdrawn from the handler before its addresses can belong to anyone else.
@@ -31,8 +34,17 @@ impl FileMap {
     }
 
     /// Asks the system to read `bytes` from `offset` ahead; a hint, so what it answers does not matter.
+    ///
+    /// Linux reads no more for one hint than the larger of the device's readahead and its largest transfer, 128 KiB to
+    /// some MiB, and forgets the rest, which would come page by page.
     pub(crate) fn announce(&self, offset: u64, bytes: u64) {
-        let _ = self.map.advise_range(memmap2::Advice::WillNeed, offset as usize, bytes as usize);
+        let end = offset + bytes;
+        let mut at = offset;
+        while at < end {
+            let next = end.min((at / HINT_BYTES + 1) * HINT_BYTES);
+            let _ = self.map.advise_range(memmap2::Advice::WillNeed, at as usize, (next - at) as usize);
+            at = next;
+        }
     }
 
     /// Whether a page of the map could not be read; its bytes are then not all the file's.
@@ -119,6 +131,24 @@ mod tests {
         assert!(lost.failed());
         // Only the map that was touched.
         assert!(!kept.failed());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn all_that_is_announced_is_read_ahead() {
+        let file = tempfile::tempfile().unwrap();
+        let bytes = 40 << 20;
+        std::io::Write::write_all(&mut &file, &vec![1; bytes as usize]).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        let map = FileMap::open(&file).unwrap();
+        // From the middle of a hint to the middle of another.
+        map.announce(4096, bytes - 8192);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while map.resident_bytes(4096, bytes - 8192) != Some(bytes - 8192) {
+            assert!(std::time::Instant::now() < deadline, "only {:?} of {bytes} bytes", map.resident_bytes(0, bytes));
+            std::thread::yield_now();
+        }
     }
 
     #[test]
