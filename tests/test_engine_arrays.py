@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from golden_data import GOLDEN, arrays_of
 from helpers import named
 
 from engramsql.engine import Session, Spec, Table, decode, token_map
@@ -23,7 +24,6 @@ from engramsql.errors import (
     TokenIdTypeError,
 )
 
-GOLDEN = Path(__file__).parent / "golden"
 ROWS, ROW_BYTES = 1408, 160
 
 
@@ -38,8 +38,8 @@ def table(session: Session) -> Table:
     return session.table("ple")
 
 
-def expected(name: str) -> "np.lib.npyio.NpzFile":
-    return np.load(GOLDEN / f"{name}_expected.npz")
+def expected(name: str) -> dict[str, np.ndarray]:
+    return arrays_of(GOLDEN / f"{name}_expected.npz")
 
 
 @pytest.mark.parametrize("name", ["ckpt_qwen4_exp_fp8", "ckpt_qwen4_exp_bf16", "ckpt_qwen4_exp_nvfp4"])
@@ -290,8 +290,6 @@ def test_ids_that_another_thread_writes_meanwhile(table: Table):
 
 
 def test_decode_bytes_and_arrays():
-    golden = np.load(GOLDEN / "decode.npz")
-    assert golden.files
     row = np.arange(160, dtype=np.uint8)
     vector = decode(row.tobytes(), "fp8_e4m3", 0.5)
     assert vector.shape == (160,)
