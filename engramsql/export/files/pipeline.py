@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import queue
 import threading
-import weakref
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
+from engramsql.export.files.memory import LastingMemory, Memory
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -27,10 +24,6 @@ __all__ = ["Computed", "computed", "waited_for"]
 T = TypeVar("T")
 
 WORKERS = 2
-# Batches that wait for the writer or are computed, in bytes: enough that no thread waits for another.
-_BUDGET = 48 << 20
-# A batch of no bytes takes some too.
-_LEAST = 1 << 20
 # Records of a file that takes all.
 _ONE_FILE = 1 << 62
 # How long a wait lasts before Ctrl-C is looked for: a signal that the system gives to another thread ends no wait.
@@ -61,66 +54,12 @@ def computed(
         lasting: Whether a batch is valid as long as somebody has it, or a part of it. Its memory is used again after
             that; whoever keeps all of them has all of it in memory.
     """
-    line = _Line(source, first, rows_per_file, _LastingMemory() if lasting else _Memory())
+    line = _Line(source, first, rows_per_file, LastingMemory() if lasting else Memory())
     try:
         # Inside: Ctrl-C may come as soon as a thread runs.
         yield line.batches()
     finally:
         line.stop()
-
-
-class _Memory:
-    """Memory that is used again, of bounded size. One thread at a time may use this."""
-
-    def __init__(self) -> None:
-        self._used = 0
-        self._free: list[NDArray[np.uint8]] = []
-
-    def take(self, size: int) -> NDArray[np.uint8] | None:
-        """Memory of at least that size, if there is some; what is larger than all comes alone."""
-        size = max(size, _LEAST)
-        if self._used and self._used + size > _BUDGET:
-            return None
-        found = self._found(size)
-        self._used += len(found)
-        return found
-
-    def _found(self, size: int) -> NDArray[np.uint8]:
-        for index, memory in enumerate(self._free):
-            # Not a hundred megabytes for one: they would be kept forever.
-            if size <= len(memory) <= 2 * size + _LEAST:
-                return self._free.pop(index)
-        self._free.clear()
-        return _pages(size)
-
-    def used(self, memory: NDArray[np.uint8]) -> None:
-        """The caller is done with the batch in it."""
-        self._used -= len(memory)
-        self._free.append(memory)
-
-
-class _LastingMemory(_Memory):
-    """Memory that is used again when nobody has the batch in it any more; what the caller has is not bounded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # It comes back in any thread, at any moment.
-        self._returned: deque[NDArray[np.uint8]] = deque(maxlen=_BUDGET // _LEAST)
-
-    def _found(self, size: int) -> NDArray[np.uint8]:
-        while self._returned:
-            memory = self._returned.popleft()
-            if sum(map(len, self._free)) + len(memory) <= _BUDGET:
-                self._free.append(memory)
-        memory = super()._found(size)
-        # An object of its own for each use: it goes when the last array or buffer over it does.
-        use: Any = (ctypes.c_uint8 * len(memory)).from_address(memory.ctypes.data)
-        weakref.finalize(use, self._returned.append, memory).atexit = False
-        return np.frombuffer(use, np.uint8)
-
-    def used(self, memory: NDArray[np.uint8]) -> None:
-        """The caller may have it, and keep it."""
-        self._used -= len(memory)
 
 
 class _Taken(NamedTuple):
@@ -141,7 +80,7 @@ class _Line:
     A thread never waits for the caller: it ends, and the caller has another begin when it gives memory back.
     """
 
-    def __init__(self, source: Source, first: int, rows_per_file: int, memory: _Memory) -> None:
+    def __init__(self, source: Source, first: int, rows_per_file: int, memory: Memory) -> None:
         self._source = source
         self._tasks = source.tasks(first, rows_per_file)
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="engramsql-export")
@@ -245,12 +184,3 @@ def waited_for(future: Future[T]) -> T:
             # Since 3.11 that is the TimeoutError of a computation too.
             if future.done():
                 return future.result()
-
-
-def _pages(size: int) -> NDArray[np.uint8]:
-    """Memory of its own pages: malloc would keep it for the thread that asked, long after that has ended."""
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with suppress(OSError):
-        # A kernel without huge pages knows no such advice.
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(pages, np.uint8)
