@@ -90,12 +90,14 @@ class _Line:
         self._next: Task | None = None
         self._taken = 0
         self._ended = False
+        self._threads: set[int] = set()
         # Held for a moment; what follows is used by the caller's thread too.
         self._changing = threading.Lock()
         self._memory = memory
         self._working = 0
 
     def _work(self) -> None:
+        self._threads.add(threading.get_ident())
         while (taken := self._take()) is not None:
             try:
                 result: _Ready | BaseException = _Ready(taken.task.compute(taken.memory), taken.task.done, taken.memory)
@@ -108,24 +110,31 @@ class _Line:
     def _take(self) -> _Taken | None:
         """The next task, with memory for it; None ends the thread."""
         with self._taking:
-            if self._next is None and not self._ended:
-                last = None
-                try:
+            try:
+                if self._next is None and not self._ended:
                     self._next = next(self._tasks, None)
-                except BaseException as error:  # handed to the caller's thread, which raises it
-                    last = error
-                if self._next is None:
-                    self._ended = True
-                    self._results.put((self._taken, last))
-            task = self._next
-            with self._changing:
-                memory = None if task is None else self._memory.take(task.bytes)
-                if task is None or memory is None:
-                    self._working -= 1
+                if self._next is None or self._ended:
+                    self._end(None)
                     return None
+                with self._changing:
+                    memory = self._memory.take(self._next.bytes)
+                    if memory is None:
+                        # Not a moment later: who gives memory back has a thread begin if this one does not see it.
+                        self._working -= 1
+                        return None
+            except BaseException as error:  # handed to the caller's thread, which raises it
+                self._end(error)
+                return None
+            taken = _Taken(self._taken, self._next, memory)
             self._next = None
             self._taken += 1
-            return _Taken(self._taken - 1, task, memory)
+            return taken
+
+    def _end(self, error: BaseException | None) -> None:
+        """No task is taken any more; the caller hears of it behind those that were."""
+        if not self._ended:
+            self._ended = True
+            self._results.put((self._taken, error))
 
     def batches(self) -> Iterator[Computed]:
         for _ in range(WORKERS):
@@ -165,14 +174,21 @@ class _Line:
                 continue
 
     def stop(self) -> None:
+        # What has come to its end is not interrupted: that would end what others run on its connection.
+        running = not self._ended
+        self._ended = True
+        if threading.get_ident() in self._threads:
+            # Python collects what a caller forgot in any thread. This one ends by itself, and the tasks with the line.
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            return
         while not self._taking.acquire(timeout=_STEP_SECONDS):
             # One is lost if it falls between two statements.
-            self._source.interrupt()
-        self._ended, self._next = True, None
+            if running:
+                self._source.interrupt()
         self._taking.release()
+        self._pool.shutdown(wait=True, cancel_futures=True)
         # A query ends with its reader.
         self._tasks.close()  # type: ignore[attr-defined]
-        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def waited_for(future: Future[T]) -> T:
