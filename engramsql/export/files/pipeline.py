@@ -119,7 +119,7 @@ class _Line:
                 with self._changing:
                     memory = self._memory.take(self._next.bytes)
                     if memory is None:
-                        # Not a moment later: who gives memory back has a thread begin if this one does not see it.
+                        # Under the same lock: whoever gives some back finds this thread gone, and begins another.
                         self._working -= 1
                         return None
             except BaseException as error:  # handed to the caller's thread, which raises it
