@@ -23,7 +23,7 @@ install: $(VENV)/test-tools ## Install into .venv in place, with the test tools:
 test: lint typing rust python docs ## Everything that CI runs
 
 # Warnings of the C++ compiler are errors where the project is checked, not where a user builds with a compiler of theirs.
-lint rust: export ENGRAMSQL_CXX_STRICT := 1
+lint rust docs: export ENGRAMSQL_CXX_STRICT := 1
 
 lint: $(VENV)/test-tools ## Format and lint checks, Python and Rust
 	$(BIN)/ruff check .

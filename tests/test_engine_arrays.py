@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers import named
 
 from engramsql.engine import Session, Spec, Table, decode, token_map
 from engramsql.errors import (
@@ -82,7 +83,7 @@ def test_history_continues_a_sequence(table: Table):
         pa.array([3, 1, 3]),
         pa.chunked_array([[3, 1], [3]]),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_any_integers_are_ids(table: Table, ids: object):
     rows = table.fetch(ids)
@@ -135,7 +136,7 @@ def test_an_id_that_is_no_integer_is_named(table: Table, bad: object, shown: str
         table.fetch(bad)
 
 
-@pytest.mark.parametrize("bad", ["12", b"12", 5, None, {1, 2}, {1: 2}, iter([1])], ids=repr)
+@pytest.mark.parametrize("bad", ["12", b"12", 5, None, {1, 2}, {1: 2}, iter([1])], ids=named)
 def test_what_is_no_list_is_refused(table: Table, bad: object):
     with pytest.raises(ArgumentTypeError, match="row ids must be a list or an integer array"):
         table.fetch(bad)
