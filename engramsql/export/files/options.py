@@ -52,7 +52,8 @@ def build(parser: argparse.ArgumentParser, *, shell: bool = False) -> None:
         "file",
         nargs="?",
         metavar="PATH",
-        help="what is written, as with --output" + ("" if shell else "; - is standard output: an Arrow stream, csv or jsonl"),
+        help="what is written, as with --output"
+        + ("" if shell else "; - is standard output: an Arrow stream, csv or jsonl"),
     )
     parser.add_argument("--table", metavar="TABLE", help="the same")
     # The shell says where they belong instead.
