@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
 
     from engramsql.export.files.source import Source
     from engramsql.export.files.writer import Layout
-
-    Progress = Callable[[str, int, int], object]
+    from engramsql.progress import Progress
 
 __all__ = ["write_parts"]
 

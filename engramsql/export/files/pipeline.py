@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import queue
 import threading
-import weakref
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
+from engramsql.export.files.memory import LastingMemory, Memory
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -27,10 +24,6 @@ __all__ = ["Computed", "computed", "waited_for"]
 T = TypeVar("T")
 
 WORKERS = 2
-# Batches that wait for the writer or are computed, in bytes: enough that no thread waits for another.
-_BUDGET = 48 << 20
-# A batch of no bytes takes some too.
-_LEAST = 1 << 20
 # Records of a file that takes all.
 _ONE_FILE = 1 << 62
 # How long a wait lasts before Ctrl-C is looked for: a signal that the system gives to another thread ends no wait.
@@ -61,66 +54,12 @@ def computed(
         lasting: Whether a batch is valid as long as somebody has it, or a part of it. Its memory is used again after
             that; whoever keeps all of them has all of it in memory.
     """
-    line = _Line(source, first, rows_per_file, _LastingMemory() if lasting else _Memory())
+    line = _Line(source, first, rows_per_file, LastingMemory() if lasting else Memory())
     try:
         # Inside: Ctrl-C may come as soon as a thread runs.
         yield line.batches()
     finally:
         line.stop()
-
-
-class _Memory:
-    """Memory that is used again, of bounded size. One thread at a time may use this."""
-
-    def __init__(self) -> None:
-        self._used = 0
-        self._free: list[NDArray[np.uint8]] = []
-
-    def take(self, size: int) -> NDArray[np.uint8] | None:
-        """Memory of at least that size, if there is some; what is larger than all comes alone."""
-        size = max(size, _LEAST)
-        if self._used and self._used + size > _BUDGET:
-            return None
-        found = self._found(size)
-        self._used += len(found)
-        return found
-
-    def _found(self, size: int) -> NDArray[np.uint8]:
-        for index, memory in enumerate(self._free):
-            # Not a hundred megabytes for one: they would be kept forever.
-            if size <= len(memory) <= 2 * size + _LEAST:
-                return self._free.pop(index)
-        self._free.clear()
-        return _pages(size)
-
-    def used(self, memory: NDArray[np.uint8]) -> None:
-        """The caller is done with the batch in it."""
-        self._used -= len(memory)
-        self._free.append(memory)
-
-
-class _LastingMemory(_Memory):
-    """Memory that is used again when nobody has the batch in it any more; what the caller has is not bounded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # It comes back in any thread, at any moment.
-        self._returned: deque[NDArray[np.uint8]] = deque(maxlen=_BUDGET // _LEAST)
-
-    def _found(self, size: int) -> NDArray[np.uint8]:
-        while self._returned:
-            memory = self._returned.popleft()
-            if sum(map(len, self._free)) + len(memory) <= _BUDGET:
-                self._free.append(memory)
-        memory = super()._found(size)
-        # An object of its own for each use: it goes when the last array or buffer over it does.
-        use: Any = (ctypes.c_uint8 * len(memory)).from_address(memory.ctypes.data)
-        weakref.finalize(use, self._returned.append, memory).atexit = False
-        return np.frombuffer(use, np.uint8)
-
-    def used(self, memory: NDArray[np.uint8]) -> None:
-        """The caller may have it, and keep it."""
-        self._used -= len(memory)
 
 
 class _Taken(NamedTuple):
@@ -141,7 +80,7 @@ class _Line:
     A thread never waits for the caller: it ends, and the caller has another begin when it gives memory back.
     """
 
-    def __init__(self, source: Source, first: int, rows_per_file: int, memory: _Memory) -> None:
+    def __init__(self, source: Source, first: int, rows_per_file: int, memory: Memory) -> None:
         self._source = source
         self._tasks = source.tasks(first, rows_per_file)
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="engramsql-export")
@@ -151,12 +90,14 @@ class _Line:
         self._next: Task | None = None
         self._taken = 0
         self._ended = False
+        self._threads: set[int] = set()
         # Held for a moment; what follows is used by the caller's thread too.
         self._changing = threading.Lock()
         self._memory = memory
         self._working = 0
 
     def _work(self) -> None:
+        self._threads.add(threading.get_ident())
         while (taken := self._take()) is not None:
             try:
                 result: _Ready | BaseException = _Ready(taken.task.compute(taken.memory), taken.task.done, taken.memory)
@@ -169,24 +110,31 @@ class _Line:
     def _take(self) -> _Taken | None:
         """The next task, with memory for it; None ends the thread."""
         with self._taking:
-            if self._next is None and not self._ended:
-                last = None
-                try:
+            try:
+                if self._next is None and not self._ended:
                     self._next = next(self._tasks, None)
-                except BaseException as error:  # handed to the caller's thread, which raises it
-                    last = error
-                if self._next is None:
-                    self._ended = True
-                    self._results.put((self._taken, last))
-            task = self._next
-            with self._changing:
-                memory = None if task is None else self._memory.take(task.bytes)
-                if task is None or memory is None:
-                    self._working -= 1
+                if self._next is None or self._ended:
+                    self._end(None)
                     return None
+                with self._changing:
+                    memory = self._memory.take(self._next.bytes)
+                    if memory is None:
+                        # Under the same lock: whoever gives some back finds this thread gone, and begins another.
+                        self._working -= 1
+                        return None
+            except BaseException as error:  # handed to the caller's thread, which raises it
+                self._end(error)
+                return None
+            taken = _Taken(self._taken, self._next, memory)
             self._next = None
             self._taken += 1
-            return _Taken(self._taken - 1, task, memory)
+            return taken
+
+    def _end(self, error: BaseException | None) -> None:
+        """No task is taken any more; the caller hears of it behind those that were."""
+        if not self._ended:
+            self._ended = True
+            self._results.put((self._taken, error))
 
     def batches(self) -> Iterator[Computed]:
         for _ in range(WORKERS):
@@ -226,14 +174,21 @@ class _Line:
                 continue
 
     def stop(self) -> None:
+        # What has come to its end is not interrupted: that would end what others run on its connection.
+        running = not self._ended
+        self._ended = True
+        if threading.get_ident() in self._threads:
+            # Python collects what a caller forgot in any thread. This one ends by itself, and the tasks with the line.
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            return
         while not self._taking.acquire(timeout=_STEP_SECONDS):
             # One is lost if it falls between two statements.
-            self._source.interrupt()
-        self._ended, self._next = True, None
+            if running:
+                self._source.interrupt()
         self._taking.release()
+        self._pool.shutdown(wait=True, cancel_futures=True)
         # A query ends with its reader.
         self._tasks.close()  # type: ignore[attr-defined]
-        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def waited_for(future: Future[T]) -> T:
@@ -245,12 +200,3 @@ def waited_for(future: Future[T]) -> T:
             # Since 3.11 that is the TimeoutError of a computation too.
             if future.done():
                 return future.result()
-
-
-def _pages(size: int) -> NDArray[np.uint8]:
-    """Memory of its own pages: malloc would keep it for the thread that asked, long after that has ended."""
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with suppress(OSError):
-        # A kernel without huge pages knows no such advice.
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(pages, np.uint8)

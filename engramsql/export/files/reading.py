@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,8 +11,7 @@ from engramsql.export.files.pipeline import computed
 
 if TYPE_CHECKING:
     from engramsql.export.files.source import Source
-
-    Progress = Callable[[str, int, int], object]
+    from engramsql.progress import Progress
 
 __all__ = ["reader"]
 

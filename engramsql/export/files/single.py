@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
     from engramsql.export.files.source import Source
     from engramsql.export.files.writer import FileWriter, Layout
-
-    Progress = Callable[[str, int, int], object]
+    from engramsql.progress import Progress
 
 __all__ = ["Written", "filling", "write_file", "write_pipe"]
 

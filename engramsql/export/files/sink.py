@@ -39,14 +39,18 @@ class Sink:
         self.closed = False
 
     def write(self, data: Any) -> int:
-        """Writes all of ``data``."""
+        """Writes all of ``data``.
+
+        Raises:
+            OSError: If it cannot be written; of a pipe that nobody reads any longer it is BrokenPipeError.
+        """
         if self._descriptor < 0:
             raise ValueError("write to a file that was given up")
         view = memoryview(data).cast("B")
         count = len(view)
         while len(view):
             # Some file systems take 2 GiB at most in one call, and all may take a part.
-            done = os.pwrite(self._descriptor, view, self._position)
+            done = self._write(view)
             self._position += done
             view = view[done:]
         self._size = max(self._size, self._position)
@@ -54,6 +58,10 @@ class Sink:
             self._push(self._begun)
             self._begun += _WINDOW
         return count
+
+    def _write(self, view: memoryview) -> int:
+        """Writes some of it where the sink is, and says how much."""
+        return os.pwrite(self._descriptor, view, self._position)
 
     def _push(self, start: int) -> None:
         """Begins to write out the window at ``start``, and ends that of one before."""
@@ -105,21 +113,11 @@ class Sink:
 class PipeSink(Sink):
     """Standard output, which is written in order; where it leads is not for an export to sync."""
 
-    def write(self, data: Any) -> int:
-        """Writes all of ``data``.
+    def _write(self, view: memoryview) -> int:
+        return os.write(self._descriptor, view)
 
-        Raises:
-            BrokenPipeError: If nobody reads any longer.
-        """
-        if self._descriptor < 0:
-            raise ValueError("write to a pipe that was given up")
-        view = memoryview(data).cast("B")
-        count = len(view)
-        while len(view):
-            view = view[os.write(self._descriptor, view) :]
-        self._position += count
-        self._size = self._position
-        return count
+    def _push(self, start: int) -> None:
+        """Nothing: what was written is on its way."""
 
     def seekable(self) -> bool:
         """It is not."""
