@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# One process per processor; more than four would wait for the few long tests. One that has no tests left takes half of
+# what another still has.
+PROCESSES := --numprocesses auto --maxprocesses 4 --dist worksteal
 tracked = $(shell git ls-files --cached --others --exclude-standard -- $(1))
 COMPILED := $(call tracked,pyproject.toml Cargo.toml Cargo.lock build_backend catalog engramsql/engine/native engramsql/udf/native)
 PACKAGED := $(COMPILED) $(call tracked,README.md LICENSE engramsql)
@@ -23,7 +26,7 @@ install: $(VENV)/test-tools ## Install into .venv in place, with the test tools:
 test: lint typing rust python docs ## Everything that CI runs
 
 # Warnings of the C++ compiler are errors where the project is checked, not where a user builds with a compiler of theirs.
-lint rust: export ENGRAMSQL_CXX_STRICT := 1
+lint rust docs: export ENGRAMSQL_CXX_STRICT := 1
 
 lint: $(VENV)/test-tools ## Format and lint checks, Python and Rust
 	$(BIN)/ruff check .
@@ -43,12 +46,12 @@ rust: ## Tests of the crates
 	cargo test --locked --workspace
 
 python: $(VENV)/test-tools dist/built ## Tests of the package and its wheel, in random order, warnings as errors
-	$(BIN)/pytest
+	$(BIN)/pytest $(PROCESSES)
 	$(BIN)/pytest --doctest-modules --doctest-glob='*.md' engramsql README.md docs
-	$(BIN)/python tests/paths.py --quick
+	PYTEST_ADDOPTS='$(PROCESSES)' $(BIN)/python tests/paths.py --quick
 
 paths: $(VENV)/test-tools dist/built ## The whole suite once per reader and once per kernel (half an hour)
-	$(BIN)/python tests/paths.py
+	PYTEST_ADDOPTS='$(PROCESSES)' $(BIN)/python tests/paths.py
 
 docs: ## Build the Rust documentation, warnings as errors
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps

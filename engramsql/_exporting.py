@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
     from engramsql.export.files import Export
+    from engramsql.progress import Progress
 
-    Progress: TypeAlias = Callable[[str, int, int], object]
     StrPath: TypeAlias = str | os.PathLike[str]
     FormatName: TypeAlias = Literal[
         "arrow", "arrows", "feather", "parquet", "npy", "npz", "safetensors", "csv", "jsonl"

@@ -7,13 +7,11 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
 
     from engramsql.engine import HeadProfile, Table
+    from engramsql.progress import Progress
 
-    Progress: TypeAlias = Callable[[str, int, int], object]
     StrPath: TypeAlias = str | os.PathLike[str]
 
 __all__ = ["Inspection"]

@@ -13,14 +13,14 @@ from engramsql.quoting import folded
 from engramsql.verification import LEVELS, Verification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import duckdb
 
     from engramsql.engine import Comparison, Session, Table, TableEntry, View, ViewEntry
+    from engramsql.progress import Progress
 
-    Progress: TypeAlias = Callable[[str, int, int], object]
     StrPath: TypeAlias = str | os.PathLike[str]
     IndexFormat: TypeAlias = Literal["v1", "v2", "v3", "npz"]
 

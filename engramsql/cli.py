@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from engramsql._arguments import format_of, is_terminal, number
 from engramsql._nearest import nearest_choice, nearest_names, with_nearest_option
+from engramsql._starting import leave_pandas_out
 from engramsql.bench import options as bench
 from engramsql.errors import ArgumentError, EngramError, EngramWarning
 from engramsql.exit_codes import ERROR, GOOD, INTERRUPTED, USAGE
@@ -36,6 +37,9 @@ _MOST_THREADS = (1 << 31) - 1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code."""
+    if arguments is None:
+        # The process is the command line's own.
+        leave_pandas_out()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and (wrong := _misspelt(words[0])):
         say(f"engramsql: {wrong}")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ProgressLine", "duration", "elapsed", "size"]
+__all__ = ["Progress", "ProgressLine", "duration", "elapsed", "size"]
+
+Progress: TypeAlias = "Callable[[str, int, int], object]"
+"""Called now and then with a stage, what is done of it, and what is to do; 0 to do is not known."""
 
 # More often than that nobody reads a line.
 _STEP_SECONDS = 0.1

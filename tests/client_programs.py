@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from helpers import alone
 from oldest import oldest_python
 
 PROGRAMS = Path(__file__).parent / "clients"
@@ -53,14 +54,15 @@ def installed(client: str, pins: list[str], fetch: Callable[[Path], None]) -> Pa
     sources = [PROGRAMS / client / pin for pin in pins]
     state = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     stamp = directory / "installed"
-    if not (stamp.is_file() and stamp.read_text() == state):
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        for source in sources:
-            shutil.copy(source, directory)
-        fetch(directory)
-        # Last, so that an install that was interrupted is not taken for one.
-        stamp.write_text(state)
+    with alone(client):
+        if not (stamp.is_file() and stamp.read_text() == state):
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(parents=True)
+            for source in sources:
+                shutil.copy(source, directory)
+            fetch(directory)
+            # Last, so that an install that was interrupted is not taken for one.
+            stamp.write_text(state)
     return directory
 
 

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 GOLDEN = Path(__file__).parent / "golden"
 
 
+def arrays_of(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive, which is closed again: what ``np.load`` gives is open until it is collected."""
+    with np.load(path) as archive:
+        return dict(archive)
+
+
 @dataclass(frozen=True)
 class Case:
     """One golden case: its arrays by short name, its own constants and those of the file."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +79,21 @@ def sql_refuses(db: Any, sql: str, *fragments: object, params: Iterable[object] 
     message = refuses(lambda: q(db, sql, *params), *fragments)
     assert one(db, "SELECT 42") == 42
     return message
+
+
+@contextmanager
+def alone(name: str) -> Iterator[None]:
+    """One process at a time below here makes what all of them use, as an install in the clone."""
+    locks = TESTS.parent / "build" / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with (locks / name).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def named(value: object) -> str:
+    """The id of a parameter: its repr without an address, which is another one in each process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def run_python(

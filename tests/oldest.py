@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from helpers import alone
 
 from engramsql.udf import extension_path
 
@@ -21,15 +22,16 @@ OLDEST_VENV = Path(__file__).parent.parent / ".venv-oldest"
 def oldest_python() -> Path:
     """The interpreter; the first call makes it."""
     python = OLDEST_VENV / "bin" / "python"
-    if not python.exists():
-        venv.create(OLDEST_VENV, with_pip=True)
-        done = subprocess.run(
-            [str(python), "-m", "pip", "install", "-q", f"duckdb=={OLDEST}", "numpy", "pyarrow", "sqlglot"],
-            capture_output=True, text=True, check=False, timeout=600,
-        )  # fmt: skip
-        if done.returncode:
-            shutil.rmtree(OLDEST_VENV)
-            pytest.skip(f"cannot install duckdb {OLDEST}: {done.stderr.strip().splitlines()[-1]}")
+    with alone("oldest"):
+        if not python.exists():
+            venv.create(OLDEST_VENV, with_pip=True)
+            done = subprocess.run(
+                [str(python), "-m", "pip", "install", "-q", f"duckdb=={OLDEST}", "numpy", "pyarrow", "sqlglot"],
+                capture_output=True, text=True, check=False, timeout=600,
+            )  # fmt: skip
+            if done.returncode:
+                shutil.rmtree(OLDEST_VENV)
+                pytest.skip(f"cannot install duckdb {OLDEST}: {done.stderr.strip().splitlines()[-1]}")
     return python
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import random
 import signal
 import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-__all__ = ["PROGRAM", "in_terminal", "interrupted", "killed", "on_terminal", "run"]
+__all__ = ["PROGRAM", "Killer", "in_terminal", "interrupted", "killed", "moments", "on_terminal", "run"]
 
 # Whoever runs the tests may ignore Ctrl-C, which a child inherits.
 PROGRAM = [
@@ -71,6 +74,29 @@ def killed(words: Sequence[object], seconds: float) -> bool:
             process.kill()
             return process.wait() == -signal.SIGKILL
     return False
+
+
+def moments(count: int, seed: int, *, start: float) -> list[float]:
+    """Random moments as parts of a whole run, one in each of ``count`` stretches from ``start`` on."""
+    rng = random.Random(seed)
+    return [start + (index + rng.random()) / count * (1.05 - start) for index in range(count)]
+
+
+@dataclass
+class Killer:
+    """Kills a command at moments of its run; the shortest run that was seen is the whole."""
+
+    words: Sequence[object]
+    whole: float
+    hits: int = 0
+
+    def kill(self, moment: float) -> None:
+        started = time.perf_counter()
+        if killed(self.words, moment * self.whole):
+            self.hits += 1
+        else:
+            # The machine was busier when the run was measured.
+            self.whole = min(self.whole, time.perf_counter() - started)
 
 
 def on_terminal(*words: object) -> tuple[int, str]:

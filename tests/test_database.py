@@ -19,6 +19,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers import named
 
 import engramsql
 from engramsql import errors as engram_errors
@@ -87,7 +88,7 @@ def test_python_and_sql_agree(db: Database):
     assert b"".join(row[1] for row in rows) == table.fetch(rowids).tobytes()
 
 
-@pytest.mark.parametrize("path", ["", 5, object()], ids=repr)
+@pytest.mark.parametrize("path", ["", 5, object()], ids=named)
 def test_a_path_that_is_none_is_refused(path: object):
     with pytest.raises(engram_errors.ArgumentError):
         engramsql.connect(path)

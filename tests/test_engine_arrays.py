@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from golden_data import GOLDEN, arrays_of
+from helpers import named
 
 from engramsql.engine import Session, Spec, Table, decode, token_map
 from engramsql.errors import (
@@ -22,7 +24,6 @@ from engramsql.errors import (
     TokenIdTypeError,
 )
 
-GOLDEN = Path(__file__).parent / "golden"
 ROWS, ROW_BYTES = 1408, 160
 
 
@@ -37,8 +38,8 @@ def table(session: Session) -> Table:
     return session.table("ple")
 
 
-def expected(name: str) -> "np.lib.npyio.NpzFile":
-    return np.load(GOLDEN / f"{name}_expected.npz")
+def expected(name: str) -> dict[str, np.ndarray]:
+    return arrays_of(GOLDEN / f"{name}_expected.npz")
 
 
 @pytest.mark.parametrize("name", ["ckpt_qwen4_exp_fp8", "ckpt_qwen4_exp_bf16", "ckpt_qwen4_exp_nvfp4"])
@@ -82,7 +83,7 @@ def test_history_continues_a_sequence(table: Table):
         pa.array([3, 1, 3]),
         pa.chunked_array([[3, 1], [3]]),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_any_integers_are_ids(table: Table, ids: object):
     rows = table.fetch(ids)
@@ -135,7 +136,7 @@ def test_an_id_that_is_no_integer_is_named(table: Table, bad: object, shown: str
         table.fetch(bad)
 
 
-@pytest.mark.parametrize("bad", ["12", b"12", 5, None, {1, 2}, {1: 2}, iter([1])], ids=repr)
+@pytest.mark.parametrize("bad", ["12", b"12", 5, None, {1, 2}, {1: 2}, iter([1])], ids=named)
 def test_what_is_no_list_is_refused(table: Table, bad: object):
     with pytest.raises(ArgumentTypeError, match="row ids must be a list or an integer array"):
         table.fetch(bad)
@@ -289,8 +290,6 @@ def test_ids_that_another_thread_writes_meanwhile(table: Table):
 
 
 def test_decode_bytes_and_arrays():
-    golden = np.load(GOLDEN / "decode.npz")
-    assert golden.files
     row = np.arange(160, dtype=np.uint8)
     vector = decode(row.tobytes(), "fp8_e4m3", 0.5)
     assert vector.shape == (160,)

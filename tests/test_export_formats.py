@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from export_readers import arrow_table, second_reader, vectors_of
-from golden_data import GOLDEN
+from golden_data import GOLDEN, arrays_of
 from helpers import assert_same_bits, bf16_bits, bf16_values, f32_bits, refuses
 
 import engramsql
@@ -278,7 +278,7 @@ def test_columns_are_those_asked_for(golden_db: Any, tmp_path: Path) -> None:
     flat = read.column("embedding").combine_chunks().flatten().to_numpy().reshape(table.rows, -1)
     assert_same_bits(flat, f32_bits(table.vectors(np.arange(table.rows))))
     golden_db.export("v41_l1", tmp_path / "ids.npz", columns=["rowid"])
-    assert np.load(tmp_path / "ids.npz")["rowid"].tolist() == list(range(table.rows))
+    assert arrays_of(tmp_path / "ids.npz")["rowid"].tolist() == list(range(table.rows))
 
 
 def test_heads_are_those_of_the_scan(golden_db: Any, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from export_readers import arrow_table, second_reader, vectors_of
 from golden_data import GOLDEN
-from helpers import assert_same_bits, f32_bits, refuses
+from helpers import assert_same_bits, f32_bits, refuses, run_python
 
 import engramsql
 from engramsql.errors import ArgumentError, StorageError
@@ -249,6 +250,25 @@ def test_resume_refuses_a_damaged_file(
     database.export("ple", out, **options, restart=True)
     database.export("ple", tmp_path / "whole", **options)
     assert content(out) == content(tmp_path / "whole")
+
+
+def test_a_kill_behind_the_last_file_is_gone_on_with(database: Any, tmp_path: Path) -> None:
+    """The last file, which is shorter, is listed before the manifest says that nothing is missing."""
+    code = """
+        import os, signal, sys
+        import engramsql
+        from engramsql.export.files import parts
+        parts._Parts.complete = lambda self: os.kill(os.getpid(), signal.SIGKILL)
+        db = engramsql.connect(sys.argv[1], read_only=True)
+        db.export("ple", sys.argv[2], format="arrow", rows_per_file=500)
+    """
+    run_python(code, expect=-signal.SIGKILL, args=[str(tmp_path / "db"), str(tmp_path / "out")])
+    document = manifest_of(tmp_path / ".out.unfinished")
+    assert (document["complete"], document["rows"], len(document["files"])) == (False, ROWS, 3)
+    options: dict[str, Any] = {"format": "arrow", "rows_per_file": 500}
+    assert database.export("ple", tmp_path / "out", **options, resume=True).rows == ROWS
+    database.export("ple", tmp_path / "whole", **options)
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
 def test_resume_of_what_is_complete_is_that(database: Any, tmp_path: Path) -> None:

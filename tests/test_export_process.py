@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import re
 import signal
 import subprocess
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from export_readers import arrow_table
 from helpers import refuses, run_python
-from program import PROGRAM, in_terminal, killed, run
+from program import PROGRAM, Killer, in_terminal, moments, run
 
 import engramsql
 from engramsql.bench import own_table
@@ -49,25 +48,17 @@ def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def moments(count: int, whole: float, seed: int) -> list[float]:
-    """Random moments, one in each of ``count`` stretches of a run, without its start."""
-    rng = random.Random(seed)
-    start = 0.3 * whole
-    return [start + (index + rng.random()) / count * (1.05 * whole - start) for index in range(count)]
-
-
 @pytest.mark.parametrize("format", ["arrow", "arrows", "parquet", "npz", "safetensors"])
 def test_a_killed_export_leaves_no_file(database: Path, tokens: Path, tmp_path: Path, format: str) -> None:
     out = tmp_path / "out" / f"e.{format}"
     words = ["export", "rows", "--db", database, "--tokens", tokens, "--output", out]
     started = time.perf_counter()
     assert run(*words).returncode == 0
-    whole = time.perf_counter() - started
+    killer = Killer(words, time.perf_counter() - started)
     expected = out.read_bytes()
     out.unlink()
-    hits = 0
-    for seconds in moments(3, whole, 11):
-        hits += killed(words, seconds)
+    for moment in moments(3, 11, start=0.3):
+        killer.kill(moment)
         # Whole, or not there; what is left has a name that says so, and the next export removes it.
         names = os.listdir(out.parent)
         assert all(re.fullmatch(rf"\.e\.{format}\.\d+-\d+\.unfinished", name) for name in names if name != out.name), (
@@ -76,7 +67,7 @@ def test_a_killed_export_leaves_no_file(database: Path, tokens: Path, tmp_path: 
         if out.exists():
             assert out.read_bytes() == expected
             out.unlink()
-    assert hits
+    assert killer.hits
     assert run(*words).returncode == 0
     assert os.listdir(out.parent) == [out.name]
     assert out.read_bytes() == expected
@@ -143,15 +134,14 @@ def test_kills_and_resume_end_in_the_same_bytes(database: Path, tokens: Path, tm
     ]
     started = time.perf_counter()
     assert run(*words, "--output", tmp_path / "whole").returncode == 0
-    whole = time.perf_counter() - started
+    killer = Killer([*words, "--output", tmp_path / "out", "--resume"], time.perf_counter() - started)
     expected = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
     out = tmp_path / "out"
-    hits = 0
-    for seconds in moments(KILLS, whole, 5):
+    for moment in moments(KILLS, 5, start=0.3):
         # Each goes on where the one before was killed, or begins.
-        hits += killed([*words, "--output", out, "--resume"], seconds)
+        killer.kill(moment)
         assert not out.exists() or json.loads((out / "manifest.json").read_text())["complete"]
-    assert hits
+    assert killer.hits
     done = run(*words, "--output", out, "--resume")
     assert done.returncode == 0, done.stderr
     assert {path.name: path.read_bytes() for path in out.iterdir()} == expected

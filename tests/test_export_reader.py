@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from helpers import refuses, run_python
 import engramsql
 from engramsql.errors import ArgumentError, StorageError, TokenIdError
 from engramsql.export.files import source as sources
+from engramsql.export.files.pipeline import computed
 
 # Several batches of each.
 SMALL_BATCH = 1 << 18
@@ -82,6 +84,20 @@ def test_memory_is_used_again_when_nobody_has_it(ple: Any, tokens: Any) -> None:
     assert len(set(given_back)) < 60
     kept: list[Any] = []
     assert len(set(addresses(ple.arrow_reader("fp8", tokens=corpus), kept))) == len(kept) == len(given_back)
+
+
+def test_a_batch_that_is_kept_keeps_no_other(golden_db: Any) -> None:
+    def resident() -> int:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    batches = list(golden_db.arrow_reader("fp8", tokens=np.zeros(40_000, np.int64)))
+    size = sum(batch.nbytes for batch in batches)
+    assert size > 400_000_000
+    before = resident()
+    last = batches.pop()
+    batches.clear()
+    assert before - resident() > size - 4 * last.nbytes - (48 << 20)
 
 
 def test_a_part_of_a_batch_stays_what_it_was(ple: Any, tokens: Any) -> None:
@@ -154,6 +170,59 @@ def test_a_reader_that_is_dropped_ends_its_threads(ple: Any, tokens: Any) -> Non
     assert working() != []
     del reader
     assert working() == []
+
+
+def numbers(*sizes: int) -> sources.Source:
+    """Batches of one number each, computed in memory of these sizes."""
+    schema = pa.schema([("number", pa.int64())])
+
+    def tasks(first: int, rows_per_file: int) -> Iterator[sources.Task]:
+        for number, size in enumerate(sizes):
+            record = pa.record_batch([pa.array([number])], schema=schema)
+            yield sources.Task(size, lambda memory, record=record: record, number)  # type: ignore[misc]
+
+    return sources.Source("table", schema, tasks, len(sizes), {})
+
+
+def test_memory_that_the_system_does_not_have_is_an_error_in_its_place() -> None:
+    with computed(numbers(8, 8, 1 << 55, 8)) as batches:
+        assert [next(batches).batch.column("number")[0].as_py() for _ in range(2)] == [0, 1]
+        with pytest.raises(OSError, match="Cannot allocate memory"):
+            next(batches)
+    assert working() == []
+
+
+def test_a_reader_that_is_collected_by_a_thread_of_its_own_ends_them() -> None:
+    """Whoever waited there for that thread would wait for ever."""
+    code = """
+        import threading
+        import pyarrow as pa
+        from engramsql.export.files.reading import reader
+        from engramsql.export.files.source import Source, Task
+
+        schema = pa.schema([("number", pa.int64())])
+        readers, first_is_read, taken = [], threading.Event(), []
+
+        def tasks(first, rows_per_file):
+            for number in range(1000):
+                if number == 1:
+                    first_is_read.wait()
+                    # As the collector does with a cycle that has a reader in it.
+                    readers.clear()
+                taken.append(number)
+                record = pa.record_batch([pa.array([number])], schema=schema)
+                yield Task(8, lambda memory: record, number)
+
+        readers.append(reader(Source("table", schema, tasks, 0, {}), schema, None))
+        print(readers[0].read_next_batch().num_rows)
+        first_is_read.set()
+        for thread in threading.enumerate():
+            if thread.name.startswith("engramsql-export"):
+                thread.join()
+        print(len(readers), taken)
+    """
+    done = run_python(code, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("1\n0 [0, 1]\n", "", 0)
 
 
 def test_progress_counts_tokens(ple: Any, tokens: Any) -> None:

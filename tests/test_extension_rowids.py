@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import duckdb
-import numpy as np
 import pytest
 from extension_support import GOLDEN, connect, connect_ple, golden
+from golden_data import arrays_of
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def con():
 
 def released_cases():
     document = json.loads((GOLDEN / "qwen_ple_v1.json").read_text())
-    return document["cases"], np.load(GOLDEN / "qwen_ple_v1.npz")
+    return document["cases"], arrays_of(GOLDEN / "qwen_ple_v1.npz")
 
 
 def test_released_spec_without_history(con):

@@ -26,6 +26,31 @@ print("HEAVY", [name for name in {HEAVY!r} if name in sys.modules])
     assert run(code).splitlines()[-1] == "HEAVY []"
 
 
+@pytest.mark.parametrize("format", ["csv", "json", "box", "vertical"])
+def test_a_query_imports_no_pandas(format: str):
+    """Arrow would, which is a third of the time of a short command."""
+    code = f"""
+import importlib.util, sys
+assert importlib.util.find_spec("pandas") is not None
+sys.argv[1:] = ["--format", {format!r}, "-c", "SELECT [1.5, 2] AS a, 'x' AS b, NULL AS c"]
+from engramsql.cli import main
+assert main() == 0
+assert "pyarrow" in sys.modules
+assert "pandas" not in sys.modules
+"""
+    assert "1.5" in run(code)
+
+
+def test_a_program_that_calls_the_command_line_keeps_pandas():
+    code = """
+from engramsql.cli import main
+assert main(["--format", "csv", "-c", "SELECT 1 AS a"]) == 0
+import engramsql
+print(engramsql.connect().sql("SELECT 2 AS a").df()["a"].sum())
+"""
+    assert run(code) == "a\n1\n2\n"
+
+
 def test_importing_the_package_is_light():
     assert run(f"import sys, engramsql; print([name for name in {HEAVY!r} if name in sys.modules])") == "[]\n"
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from program import killed
+from program import Killer, moments
 
 import engramsql
 from engramsql.bench import own_table
+from engramsql.cli import main
 
 PROGRAM = [sys.executable, "-m", "engramsql"]
 # Fifty in all: builds, views, indexes and catalog changes.
@@ -66,29 +67,20 @@ def content(directory: Path) -> dict[str, bytes]:
 
 def check(database: Path) -> None:
     """``engramsql check`` finds nothing wrong."""
-    done = subprocess.run([*PROGRAM, "check", str(database)], capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def moments(count: int, whole: float, seed: int) -> list[float]:
-    """Random moments, spread over the whole run: one in each of ``count`` stretches."""
-    rng = random.Random(seed)
-    start = 0.2 * whole
-    return [start + (index + rng.random()) / count * (1.05 * whole - start) for index in range(count)]
+    assert main(["check", str(database)]) == 0
 
 
 def survives(database: Path, name: str, words: list[str], count: int, seed: int, kind: str) -> None:
     """Kills ``words``, which make ``name`` in ``database``, at ``count`` moments, each time from the same beginning."""
     fresh = database.with_name("fresh")
     shutil.copytree(database, fresh)
-    whole = finished(words)
+    killer = Killer(words, finished(words))
     expected = content(database / kind / name)
     assert expected
-    hits = 0
-    for seconds in moments(count, whole, seed):
+    for moment in moments(count, seed, start=0.2):
         shutil.rmtree(database)
         shutil.copytree(fresh, database)
-        hits += killed(words, seconds)
+        killer.kill(moment)
         with engramsql.connect(database, read_only=True) as db:
             names = [entry.name for entry in (db.tables() if kind == "tables" else db.record_views())]
         check(database)
@@ -97,7 +89,7 @@ def survives(database: Path, name: str, words: list[str], count: int, seed: int,
             finished([*words, "--resume"])
         assert content(database / kind / name) == expected
         check(database)
-    assert hits >= count // 2, f"only {hits} of {count} were still running when they were killed"
+    assert killer.hits >= count // 2, f"only {killer.hits} of {count} were still running when they were killed"
 
 
 def test_builds(source: Path, registered: Path, tmp_path: Path) -> None:
@@ -120,9 +112,9 @@ def test_index_builds(registered: Path, tmp_path: Path) -> None:
     shutil.copytree(registered, database)
     finished(["view", "build", "seen", "--table", "rows", "--tokens", str(tokens(tmp_path)), "--db", str(database)])
     words = ["index", "build", "seen", "--db", str(database)]
-    whole = finished(words)
-    for seconds in moments(INDEXES, whole, 3):
-        killed(words, seconds)
+    killer = Killer(words, finished(words))
+    for moment in moments(INDEXES, 3, start=0.2):
+        killer.kill(moment)
         with engramsql.connect(database, read_only=True) as db:
             view = db.view("seen")
             slots = np.arange(view.slots)

@@ -164,7 +164,7 @@ def _write(path: Path, size: int) -> None:
 
 
 def _whole_table(section: Section, target: Target, rounds: int, directory: Path) -> None:
-    """Beside a plain copy, which reads the table around the page cache too and writes as many bytes."""
+    """The table in each kind of values beside a plain copy, which reads around the page cache and writes as much."""
     table_bytes = target.rows * target.row_bytes
     probe = Probe(target.extents())
     fitting = 1 << (min(part["bytes"] for part in target.parts) // 2).bit_length() - 1

@@ -8,35 +8,26 @@ an Arrow stream.
 from __future__ import annotations
 
 import os
-import re
-import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engramsql.errors import ArgumentError, ArgumentTypeError, StorageError, UnknownTableError
-from engramsql.export.files.formats import COMPRESSIONS, VALUES, FileFormat, format_of
+from engramsql._arguments import is_terminal
+from engramsql.errors import ArgumentError, ArgumentTypeError
+from engramsql.export.files.formats import COMPRESSIONS, FILE_FORMATS, STREAMED, VALUES, FileFormat, format_of
 from engramsql.export.files.places import refuse_sources
+from engramsql.export.files.preparing import is_relation, prepare
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from engramsql.database import Database
-    from engramsql.engine import Table
-    from engramsql.export.files.source import Source
+    from engramsql.progress import Progress
 
-    Progress = Callable[[str, int, int], object]
-
-__all__ = ["Export", "Options", "arrow_reader", "export_to"]
-
-_KINDS = {"tokens": "tokens", "ids": "row ids"}
-_COLUMNS = "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
-_RESERVED = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
-_INTEGER_LIST = re.compile(r"U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?\[\d*\]")
-_SELECT = re.compile(r"\s*(?:SELECT|FROM|WITH)\s", re.IGNORECASE)
+__all__ = ["Export", "Options", "arrow_reader", "export_to", "export_to_stdout"]
 
 
 @dataclass(frozen=True)
@@ -90,13 +81,10 @@ def export_to(
     _check(options, tokens, ids)
     format = format_of(os.fspath(path), options.format)
     compression = _compression(format, options.compression)
-    table, source = _source(database, what, tokens, ids, format, options)
-    if table is not None:
-        source = _watched(source, table, ids if tokens is None else tokens, options.column)
+    table, source, schema = prepare(database, what, tokens, ids, format, options)
     refuse_sources(target, database, table, ids if tokens is None else tokens)
     from engramsql.export.files.writer import Layout
 
-    schema = _schema(database, table, source, options.values)
     layout = Layout(format, schema, compression, source.columns, target.parent)
     if options.rows_per_file is None:
         from engramsql.export.files.single import write_file
@@ -129,21 +117,51 @@ def export_to(
     )
 
 
+def export_to_stdout(
+    database: Database,
+    what: object,
+    *,
+    tokens: object = None,
+    ids: object = None,
+    options: Options,
+) -> Export:
+    """Writes the same to standard output, which is whole only if nothing is raised.
+
+    Raises:
+        ArgumentError: If the format is none for a pipe or a terminal, and as of :func:`export_to`.
+        BrokenPipeError: If nobody reads any longer.
+    """
+    if options.rows_per_file is not None or options.replace:
+        option = "--replace" if options.rows_per_file is None else "--rows-per-file"
+        raise ArgumentError(f"{option} belongs to files, and '-' is standard output; name a path")
+    _check(options, tokens, ids)
+    format = format_of("-", options.format or STREAMED[0])
+    if format.name not in STREAMED:
+        raise ArgumentError(f"{format.name} is read from a file; to standard output go {', '.join(STREAMED)}")
+    if is_terminal(sys.stdout) and format.name == STREAMED[0]:
+        raise ArgumentError("an Arrow stream is no text for a terminal; pipe it into a program, or give --format csv")
+    compression = _compression(format, options.compression)
+    prepared = prepare(database, what, tokens, ids, format, options)
+    from engramsql.export.files.single import write_pipe
+    from engramsql.export.files.writer import Layout
+
+    layout = Layout(format, prepared.schema, compression, prepared.source.columns, Path())
+    sys.stdout.flush()
+    written = write_pipe(sys.stdout.fileno(), layout, prepared.source, options.progress)
+    return Export(Path("-"), format.name, written.rows, written.bytes, [])
+
+
 def arrow_reader(
     database: Database, what: object, *, tokens: object = None, ids: object = None, options: Options
 ) -> pa.RecordBatchReader:
     """The same as an Arrow stream; see :meth:`engramsql.Database.arrow_reader`."""
-    if type(what).__name__ == "DuckDBPyRelation":
+    if is_relation(what):
         raise ArgumentError("a relation is read with its own to_arrow_reader(); give the name of a table")
     _check(options, tokens, ids)
-    format = format_of("", "arrows")
-    table, source = _source(database, what, tokens, ids, format, options)
-    assert table is not None
-    source = _watched(source, table, ids if tokens is None else tokens, options.column)
-    schema = _schema(database, table, source, options.values)
+    prepared = prepare(database, what, tokens, ids, FILE_FORMATS["arrows"], options)
     from engramsql.export.files.reading import reader
 
-    return reader(source, schema, options.progress)
+    return reader(prepared.source, prepared.schema, options.progress)
 
 
 def _compression(format: FileFormat, asked: str | None) -> str:
@@ -214,171 +232,3 @@ def _check(options: Options, tokens: object, ids: object) -> None:
         raise ArgumentError(f"rows_per_file must be a number of at least 1, got {rows!r:.60}")
     if options.resume and options.restart:
         raise ArgumentError("resume goes on with an unfinished export and restart throws it away; give one of them")
-
-
-def _source(
-    database: Database, what: object, tokens: object, ids: object, format: FileFormat, options: Options
-) -> tuple[Table | None, Source]:
-    if type(what).__name__ == "DuckDBPyRelation":
-        if tokens is not None or ids is not None:
-            raise ArgumentError("tokens and ids belong to a table, got a relation; name the table")
-        if options.values is not None:
-            raise ArgumentError("values belong to a table; a query has the values that it names: CAST them in it")
-        from engramsql.export.files.query_source import query_source
-
-        return None, query_source(what, format, options.columns, _interrupt(database, what), options.sql)  # type: ignore[arg-type]
-    if not isinstance(what, (str, os.PathLike)):
-        raise ArgumentTypeError(
-            f"what is exported must be the name or path of a table, or a relation (Database.sql), got "
-            f"{type(what).__name__}"
-        )
-    if isinstance(what, str) and _SELECT.match(what) and not os.path.exists(what):
-        raise ArgumentError(f"{what[:60]!r} is a query, and what is exported a table or a relation: pass db.sql(...)")
-    table = _table(database, what)
-    columns = options.columns
-    if columns is None and format.name == "npy":
-        # One array: that of the vectors.
-        stored, decoded = ("record", "e_t") if tokens is not None else ("row", "embedding")
-        columns = [stored if options.values == "row" else decoded]
-    if tokens is not None:
-        return table, _tokens(database, table, tokens, columns, format, options)
-    from engramsql.export.files.table_source import ids_source, table_source
-
-    if ids is None:
-        return table, table_source(table, columns, options.values, options.round, format.nulls)
-    from engramsql.id_files import id_blocks, origin_of
-
-    return table, ids_source(
-        table,
-        lambda: id_blocks(ids, options.column, table),
-        origin_of(ids, options.column),
-        columns,
-        options.values,
-        options.round,
-        format.nulls,
-    )
-
-
-def _interrupt(database: Database, given: object) -> Callable[[], None]:
-    """What ends the query behind something that is read, if there is one."""
-    if type(given).__name__ in ("DuckDBPyRelation", "RecordBatchReader"):
-        # Its connection is not ours to know, but interrupting ours does no harm.
-        return database._connection.interrupt
-    return lambda: None
-
-
-def _table(database: Database, what: str | os.PathLike[str]) -> Table:
-    from engramsql.quoting import folded, identifier
-
-    try:
-        return database.table(what)
-    except UnknownTableError:
-        for view in database.views():
-            if isinstance(what, str) and folded(view.name) == folded(what):
-                query = f"FROM {identifier(view.name)}"
-                raise UnknownTableError(
-                    f"'{what}' is a SQL view and no table; export a query: --sql {shlex.quote(query)} (db.sql(...))"
-                ) from None
-        raise
-
-
-def _watched(source: Source, table: Table, given: object, column: str | None) -> Source:
-    """The source, which is refused in the end if what it is read from changed meanwhile."""
-    from engramsql.export.files.identity import changed
-    from engramsql.id_files import origin_of, paths_of
-
-    begun = source.identity["table"]
-    files = source.identity.get(source.kind) if paths_of(given) is not None else None
-
-    def check() -> None:
-        if changed(table, begun):
-            raise StorageError(f"table '{table.name}' changed while it was exported; export it again")
-        if files is not None and origin_of(given, column) != files:
-            raise StorageError(f"the files of {_KINDS[source.kind]} changed while they were read; export them again")
-
-    return replace(source, check_unchanged=check)
-
-
-def _tokens(
-    database: Database,
-    table: Table,
-    tokens: Any,
-    columns: Sequence[str] | None,
-    format: FileFormat,
-    options: Options,
-) -> Source:
-    import numpy as np
-
-    from engramsql.corpus import count_of, integers, pieces_of
-    from engramsql.export.files.token_source import token_source
-    from engramsql.id_files import origin_of, paths_of
-    from engramsql.quoting import folded
-
-    history = np.empty(0, np.int64) if options.history is None else integers(options.history, "history")
-    if history.ndim != 1:
-        raise ArgumentError(f"history must have one dimension, got {history.ndim}")
-    files = paths_of(tokens)
-    for file in files or ():
-        _refuse_relation(database, table, file)
-    # Those that may answer for a token; others must not be asked sequence by sequence.
-    views = any(
-        folded(entry.table) == folded(table.name) and database.view(entry.name).usable
-        for entry in database.record_views()
-    )
-    return token_source(
-        table,
-        lambda: pieces_of(tokens, options.column),
-        origin_of(tokens, options.column),
-        columns=columns,
-        values=options.values,
-        rounded=options.round,
-        per=options.per,
-        history=history,
-        files=[os.fspath(file) for file in files or []],
-        total=count_of(tokens),
-        views=views,
-        interrupt=_interrupt(database, tokens),
-        most_bytes=format.record_bytes,
-    )
-
-
-def _refuse_relation(database: Database, table: Table, given: str | os.PathLike[str]) -> None:
-    """Refuses a relation of the database as file of tokens, with the query that takes it."""
-    from engramsql.quoting import folded, literal
-
-    if not isinstance(given, str) or os.sep in given or os.path.exists(given):
-        return
-    # Not on a cursor, which sees no temporary relation of the session; it is an error in any case.
-    ask = database.connection.execute
-    columns = [(column, type_) for name, column, type_ in ask(_COLUMNS).fetchall() if folded(name) == folded(given)]
-    reserved = {word for (word,) in ask(_RESERVED).fetchall()}
-    if not columns:
-        return
-    lists = [column for column, type_ in columns if _INTEGER_LIST.fullmatch(type_)]
-    texts = [column for column, type_ in columns if type_ == "VARCHAR"]
-    what = f"'{given}' is a table or view, and --tokens (tokens=) takes files"
-    if not (lists or texts):
-        raise ArgumentError(f"{what}; it has no column of token ids either")
-
-    def written(name: str) -> str:
-        return name if _PLAIN.fullmatch(name) and name not in reserved else '"' + name.replace('"', '""') + '"'
-
-    column = f"{written(given)}.{written(lists[0] if lists else texts[0])}"
-    tokens = column if lists else f"engram_tokens({literal(table.name)}, {column})"
-    alias = "t" if folded(given) != "t" else "e"
-    query = (
-        f"SELECT {alias}.token, {alias}.e_t "
-        f"FROM {written(given)}, engram_embeddings({literal(table.name)}, {tokens}) AS {alias}"
-    )
-    # As both shells take it.
-    quoted = query.replace("\\", "\\\\").replace('"', '\\"')
-    raise ArgumentError(f'{what}; e_t of its tokens is a query: --sql "{quoted}" (db.sql(...))')
-
-
-def _schema(database: Database, table: Table | None, source: Source, values: str | None) -> pa.Schema:
-    """The schema of a source, with what it says of itself."""
-    from engramsql.export.files.identity import described
-
-    shown = None if table is None else values or "float32"
-    metadata = described(database, table, source.kind, shown)
-    return source.schema.with_metadata({**(source.schema.metadata or {}), **metadata})

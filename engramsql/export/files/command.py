@@ -18,7 +18,7 @@ from engramsql.commands import require
 from engramsql.database import connect
 from engramsql.errors import ArgumentError
 from engramsql.exit_codes import GOOD
-from engramsql.export.files import Options, export_to
+from engramsql.export.files import Options, export_to, export_to_stdout
 from engramsql.export.files import options as grammar
 from engramsql.messages import say
 from engramsql.progress import ProgressLine, elapsed, size
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "run", "shell_parser"]
 
+# The output that is no file.
+_STDOUT = "-"
 _QUOTES = """--sql "QUERY": between '...' the first single quote of the query ends it"""
 _ROW_CACHE = "64MiB"
 
@@ -53,7 +55,11 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     ):
         if what is not None and options.ram_budget is None and "ENGRAMSQL_RAM_BUDGET" not in os.environ:
             _bound_row_cache(database, what)
-        print(_exported(database, what, options))
+        said = _exported(database, what, options)
+        if options.output == _STDOUT:
+            say(said)
+        else:
+            print(said)
     return GOOD
 
 
@@ -80,6 +86,8 @@ def command(database: Database, words: Sequence[str]) -> str:
     grammar.settle(options, parser)
     if options.db is not None or options.ram_budget is not None:
         raise ArgumentError(".export writes from the database that is open; leave --db and --ram-budget out")
+    if options.output == _STDOUT:
+        raise ArgumentError(".export writes files, and '-' is none; name a file, or run engramsql export TABLE -")
     what = _what(options)
     try:
         return _exported(database, what, options)
@@ -156,7 +164,12 @@ def _exported(database: Database, what: str | Path | None, options: argparse.Nam
             sql=options.sql,
         )
         exported: Any = _relation(database, options.sql) if what is None else what
-        found = export_to(database, exported, options.output, tokens=options.tokens, ids=options.ids, options=chosen)
+        if options.output == _STDOUT:
+            found = export_to_stdout(database, exported, tokens=options.tokens, ids=options.ids, options=chosen)
+        else:
+            found = export_to(
+                database, exported, options.output, tokens=options.tokens, ids=options.ids, options=chosen
+            )
     return _said(found, options.output, time.perf_counter() - started, resumed=options.resume)
 
 
@@ -174,7 +187,7 @@ def _said(found: Export, path: str, seconds: float, *, resumed: bool) -> str:
     records = f"{found.rows} record{'s' * (found.rows != 1)}, {size(found.bytes)}{files}"
     # What an earlier run wrote was not written in the time of this one.
     pace = "" if resumed else f", {size(found.bytes / max(seconds, 1e-9))}/s"
-    return f"{path}: {records}, {found.format}; {elapsed(seconds)}{pace}"
+    return f"{'standard output' if path == _STDOUT else path}: {records}, {found.format}; {elapsed(seconds)}{pace}"
 
 
 @contextmanager
@@ -186,7 +199,11 @@ def _told_to_resume(output: str) -> Iterator[None]:
         # One more would interrupt the line itself.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         path = Path(os.path.abspath(output))
-        kept = path.with_name(f".{path.name}.unfinished").exists()
-        what = "what is complete is kept, go on with --resume" if kept else "nothing was written"
+        if output == _STDOUT:
+            what = "what was written is not whole"
+        elif path.with_name(f".{path.name}.unfinished").exists():
+            what = "what is complete is kept, go on with --resume"
+        else:
+            what = "nothing was written"
         say(f"engramsql: interrupted; {what}")
         raise

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engramsql.errors import ArgumentError
 
-__all__ = ["COMPRESSIONS", "ENDINGS", "FILE_FORMATS", "VALUES", "FileFormat", "format_of"]
+__all__ = ["COMPRESSIONS", "ENDINGS", "FILE_FORMATS", "STREAMED", "VALUES", "FileFormat", "format_of"]
 
 COMPRESSIONS = ("lz4", "zstd", "none")
 VALUES = ("float32", "float16", "bfloat16", "row")
@@ -50,6 +50,9 @@ FILE_FORMATS = {
         FileFormat("jsonl", (".jsonl", ".ndjson"), (_TEXT, "JsonLines"), ("none",), True, "a JSON object per line"),
     )
 }
+
+STREAMED = ("arrows", "csv", "jsonl")
+"""Formats that are read as they come, which is what a pipe is for; the first is what a pipe gets by itself."""
 
 ENDINGS = {ending: kind.name for kind in FILE_FORMATS.values() for ending in kind.endings}
 

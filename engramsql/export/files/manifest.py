@@ -121,10 +121,10 @@ def listed(manifest: dict[str, Any], directory: Path) -> list[Part]:
         part = Part(**record)
         numbers = all(type(number) is int and number >= 0 for number in (part.rows, part.bytes, size))
         named = isinstance(part.file, str) and re.fullmatch(rf"part-{index:05d}\.[a-z]+", part.file)
-        # Only the last one may have fewer.
         if not (numbers and named and isinstance(part.sha256, str)) or part.rows > size:
             break
-        if part.rows < size and not (manifest.get("complete") and index == len(records) - 1):
+        # Only the last one may have fewer; it is listed before the manifest says that nothing is missing.
+        if part.rows < size and index < len(records) - 1:
             break
         parts.append(part)
     else:

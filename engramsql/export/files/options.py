@@ -10,12 +10,15 @@ from engramsql.export.files.formats import COMPRESSIONS, ENDINGS, FILE_FORMATS, 
 
 __all__ = ["build", "settle"]
 
-_EXAMPLES = (
-    "ple rows.parquet --db mydb",
-    "ple e_t.arrow --tokens corpus.jsonl --per sequence --db mydb",
-    """--sql "SELECT rowid, embedding FROM engram_fetch('ple', [3, 5])" --output rows.npz --db mydb""",
+_SHELL_EXAMPLES = (
+    "ple rows.parquet",
+    "ple e_t.arrow --tokens corpus.jsonl --per sequence",
+    """--sql "SELECT rowid, embedding FROM engram_fetch('ple', [3, 5])" --output rows.npz""",
 )
-_SHELL_EXAMPLES = tuple(example.removesuffix(" --db mydb") for example in _EXAMPLES)
+_EXAMPLES = (
+    *(f"{example} --db mydb" for example in _SHELL_EXAMPLES),
+    "ple - --tokens corpus.txt --values bfloat16 --db mydb | python train.py",
+)
 
 
 def build(parser: argparse.ArgumentParser, *, shell: bool = False) -> None:
@@ -45,7 +48,13 @@ def build(parser: argparse.ArgumentParser, *, shell: bool = False) -> None:
         metavar="TABLE",
         help="table; or path of a checkpoint or store" + ("" if shell else ", without --db"),
     )
-    parser.add_argument("file", nargs="?", metavar="PATH", help="what is written, as with --output")
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="PATH",
+        help="what is written, as with --output"
+        + ("" if shell else "; - is standard output: an Arrow stream, csv or jsonl"),
+    )
     parser.add_argument("--table", metavar="TABLE", help="the same")
     # The shell says where they belong instead.
     parser.add_argument(

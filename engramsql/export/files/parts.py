@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from engramsql.export.files.manifest import (
 )
 from engramsql.export.files.pipeline import computed, waited_for
 from engramsql.export.files.single import Filling, filling
+from engramsql.export.files.sink import Sink
 from engramsql.publishing import new_file, storage_errors, sync_directory
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
     from engramsql.export.files.source import Source
     from engramsql.export.files.writer import Layout
-
-    Progress = Callable[[str, int, int], object]
+    from engramsql.progress import Progress
 
 __all__ = ["write_parts"]
 
@@ -334,7 +333,7 @@ class _Current:
     def _open(self) -> Filling:
         if self._filling is None:
             file = self._stack.enter_context(self._parts.grow(self._parts.name(self._index)))
-            self._filling = self._stack.enter_context(filling(self._parts.layout, file, keep=True))
+            self._filling = self._stack.enter_context(filling(self._parts.layout, Sink(file.fileno(), keep=True)))
         return self._filling
 
     def finish(self) -> _Filled:

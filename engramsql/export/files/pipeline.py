@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import os
 import queue
 import sys
 import threading
 import time
-import weakref
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-
-import numpy as np
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from engramsql.errors import ClosedError
+from engramsql.export.files.memory import LastingMemory, Memory
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -32,12 +28,6 @@ __all__ = ["Computed", "computed", "waited_for"]
 T = TypeVar("T")
 
 WORKERS = 2
-# Batches that wait for the writer or are computed, in bytes: enough that no thread waits for another.
-_BUDGET = 48 << 20
-# Usual batches have 12 MB. What holds a long sequence may have a hundred, and is not kept for another.
-_LARGEST_AGAIN = 16 << 20
-# A batch of no bytes takes some too.
-_LEAST = 1 << 20
 # Records of a file that takes all.
 _ONE_FILE = 1 << 62
 # How long a wait lasts before Ctrl-C is looked for: a signal that the system gives to another thread ends no wait.
@@ -72,88 +62,12 @@ def computed(
         lasting: Whether a batch is valid as long as somebody has it, or a part of it. Its memory is used again after
             that; whoever keeps all of them has all of it in memory.
     """
-    line = _Line(source, first, rows_per_file, _LastingMemory() if lasting else _Memory())
+    line = _Line(source, first, rows_per_file, LastingMemory() if lasting else Memory())
     try:
         # Inside: Ctrl-C may come as soon as a thread runs.
         yield line.batches()
     finally:
         line.stop()
-
-
-class _Memory:
-    """Memory that is used again, of bounded size. One thread at a time may use this."""
-
-    def __init__(self) -> None:
-        self._used = 0
-        self._free: list[NDArray[np.uint8]] = []
-
-    def take(self, size: int) -> NDArray[np.uint8] | None:
-        """Memory of at least that size, if there is some; what is larger than all comes alone."""
-        size = max(size, _LEAST)
-        if self._used and self._used + size > _BUDGET:
-            return None
-        found = self._found(size)
-        self._used += len(found)
-        return found
-
-    def _found(self, size: int) -> NDArray[np.uint8]:
-        for index, memory in enumerate(self._free):
-            # Not a hundred megabytes for one: they would be kept forever.
-            if size <= len(memory) <= 2 * size + _LEAST:
-                return self._free.pop(index)
-        self._free.clear()
-        return _pages(size)
-
-    def used(self, memory: NDArray[np.uint8]) -> None:
-        """The caller is done with the batch in it."""
-        self._used -= len(memory)
-        self._free.append(memory)
-
-    def close(self) -> None:
-        """Keeps nothing for later batches: there will be none."""
-        self._free.clear()
-
-
-class _Use(weakref.ref[Any]):
-    """Tells when nobody has memory any more that was given away, and has it then."""
-
-    __slots__ = ("memory",)
-    memory: NDArray[np.uint8]
-
-
-class _LastingMemory(_Memory):
-    """Memory that is used again when nobody has the batch in it any more; what the caller has is not bounded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # What comes back between two batches is used again; what is more goes. Whoever keeps a single batch keeps this.
-        self._returned: deque[_Use] = deque(maxlen=_BUDGET // _LARGEST_AGAIN + 1)
-
-    def _found(self, size: int) -> NDArray[np.uint8]:
-        if size > _LARGEST_AGAIN:
-            return _pages(size)
-        while self._returned:
-            memory = self._returned.popleft().memory
-            if sum(map(len, self._free)) + len(memory) <= _BUDGET:
-                self._free.append(memory)
-        memory = super()._found(size)
-        # An object of its own for each use: it goes when the last array or buffer over it does.
-        holder: Any = (ctypes.c_uint8 * len(memory)).from_address(memory.ctypes.data)
-        # It comes back in any thread, at any moment. No line of Python may run then: in the main thread, Ctrl-C would
-        # be noticed there, where nobody can be told.
-        use = _Use(holder, self._returned.append)
-        use.memory = memory
-        # Nobody else has it: of what is collected with its user, or comes back to a full deque, the memory goes.
-        holder.use = use
-        return np.frombuffer(holder, np.uint8)
-
-    def used(self, memory: NDArray[np.uint8]) -> None:
-        """The caller may have it, and keep it."""
-        self._used -= len(memory)
-
-    def close(self) -> None:
-        super().close()
-        self._returned.clear()
 
 
 class _Taken(NamedTuple):
@@ -174,7 +88,7 @@ class _Line:
     A thread never waits for the caller: it ends, and the caller has another begin when it gives memory back.
     """
 
-    def __init__(self, source: Source, first: int, rows_per_file: int, memory: _Memory) -> None:
+    def __init__(self, source: Source, first: int, rows_per_file: int, memory: Memory) -> None:
         self._source = source
         self._tasks = source.tasks(first, rows_per_file)
         # No pool: those refuse as soon as the main thread has ended, while another may still be reading.
@@ -288,6 +202,8 @@ class _Line:
 
     def stop(self) -> None:
         """Ends the threads. Ctrl-C may come anywhere in here, so that it leaves no lock taken: it takes none."""
+        # What has come to its end is not interrupted: that would end what others run on its connection.
+        running = not self._ended
         self._stopped = self._ended = True
         if os.getpid() != self._process or sys.is_finalizing():
             # The threads, and what they hold, are in the process that this one was forked from; or they are gone.
@@ -300,8 +216,9 @@ class _Line:
             if self._taking.locked():
                 if time.monotonic() > patience:
                     return
-                # One is lost if it falls between two statements.
-                self._source.interrupt()
+                if running:
+                    # One is lost if it falls between two statements.
+                    self._source.interrupt()
             time.sleep(_PAUSE_SECONDS)
         for thread in self._threads:
             if thread.is_alive():
@@ -331,15 +248,3 @@ def waited_for(future: Future[T]) -> T:
             # Since 3.11 that is the TimeoutError of a computation too.
             if future.done():
                 return future.result()
-
-
-def _pages(size: int) -> NDArray[np.uint8]:
-    """Memory of its own pages: malloc would keep it for the thread that asked, long after that has ended."""
-    try:
-        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError:
-        raise MemoryError(f"the system has no memory for a batch of {size} bytes") from None
-    with suppress(OSError):
-        # A kernel without huge pages knows no such advice.
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(pages, np.uint8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,8 +14,7 @@ from engramsql.export.files.pipeline import computed
 
 if TYPE_CHECKING:
     from engramsql.export.files.source import Source
-
-    Progress = Callable[[str, int, int], object]
+    from engramsql.progress import Progress
 
 __all__ = ["reader"]
 

@@ -1,4 +1,4 @@
-"""The file that an export writes to: what was written goes to the disk while more is computed.
+"""The file or pipe that an export writes to: what was written goes to the disk while more is computed.
 
 Left to itself, the system would keep gigabytes of it: the sync at the end would take seconds that Ctrl-C cannot end,
 and the pages would take the place of those of the table.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Sink"]
+__all__ = ["PipeSink", "Sink"]
 
 # Writing out begins for each of these, and is waited for when there are a few of them.
 _WINDOW = 16 << 20
@@ -39,14 +39,18 @@ class Sink:
         self.closed = False
 
     def write(self, data: Any) -> int:
-        """Writes all of ``data``."""
+        """Writes all of ``data``.
+
+        Raises:
+            OSError: If it cannot be written; of a pipe that nobody reads any longer it is BrokenPipeError.
+        """
         if self._descriptor < 0:
             raise ValueError("write to a file that was given up")
         view = memoryview(data).cast("B")
         count = len(view)
         while len(view):
             # Some file systems take 2 GiB at most in one call, and all may take a part.
-            done = os.pwrite(self._descriptor, view, self._position)
+            done = self._write(view)
             self._position += done
             view = view[done:]
         self._size = max(self._size, self._position)
@@ -54,6 +58,10 @@ class Sink:
             self._push(self._begun)
             self._begun += _WINDOW
         return count
+
+    def _write(self, view: memoryview) -> int:
+        """Writes some of it where the sink is, and says how much."""
+        return os.pwrite(self._descriptor, view, self._position)
 
     def _push(self, start: int) -> None:
         """Begins to write out the window at ``start``, and ends that of one before."""
@@ -100,6 +108,20 @@ class Sink:
     def size(self) -> int:
         """Bytes of the file."""
         return self._size
+
+
+class PipeSink(Sink):
+    """Standard output, which is written in order; where it leads is not for an export to sync."""
+
+    def _write(self, view: memoryview) -> int:
+        return os.write(self._descriptor, view)
+
+    def _push(self, start: int) -> None:
+        """Nothing: what was written is on its way."""
+
+    def seekable(self) -> bool:
+        """It is not."""
+        return False
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@
 use super::bus_error::{self, Guarded};
 use std::fs::File;
 
-/// What any device reads for one hint.
+/// What any device reads for one hint: Linux's default readahead.
 const HINT_BYTES: u64 = 128 << 10;
 
 /// A read-only map of a whole file, registered with the bus error handler for as long as it lives.
@@ -36,7 +36,7 @@ impl FileMap {
     /// Asks the system to read `bytes` from `offset` ahead; a hint, so what it answers does not matter.
     ///
     /// Linux reads no more for one hint than the larger of the device's readahead and its largest transfer, 128 KiB to
-    /// some MiB, and forgets the rest, which would come page by page.
+    /// some MiB, and forgets the rest, which would come page by page (force_page_cache_ra in its mm/readahead.c).
     pub(crate) fn announce(&self, offset: u64, bytes: u64) {
         let end = offset + bytes;
         let mut at = offset;
