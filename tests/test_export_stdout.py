@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from golden_data import GOLDEN
@@ -72,16 +74,60 @@ def test_text_goes_through_a_pipe_too(corpus: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--format", "npy"], "npy is read from a file; to standard output go arrows, csv, jsonl"),
+        (["--format", "npy"], "npy needs a file; to standard output go arrows, csv, jsonl"),
         (["--rows-per-file", "5"], "--rows-per-file belongs to files, and '-' is standard output"),
         (["--replace"], "--replace belongs to files, and '-' is standard output"),
-        (["--format", "csv", "--compression", "zstd"], "csv has no compression 'zstd'"),
+        (["--resume"], "--resume belongs to files, and '-' is standard output"),
     ],
 )
 def test_what_belongs_to_files_is_refused(words: list[str], message: str) -> None:
     done = exported(*words)
-    assert (done.returncode, done.stdout) == (1, b"")
+    assert (done.returncode, done.stdout) == (2, b"")
     assert message in done.stderr.decode()
+
+
+def test_arrow_is_the_stream_where_there_is_no_file(corpus: Path) -> None:
+    assert exported("--tokens", corpus, "--format", "arrow").stdout == exported("--tokens", corpus).stdout
+
+
+def test_tokens_come_from_files() -> None:
+    done = exported("--tokens", "-")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"'-' is no file: tokens and ids are read from files; name one" in done.stderr
+
+
+def test_a_pipe_with_a_name_is_no_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "e.arrows"
+    os.mkfifo(pipe)
+    done = run("export", "ple", pipe, "--db", CHECKPOINT)
+    assert done.returncode == 1
+    assert "is a device or a pipe; name a file, or '-' for standard output" in done.stderr
+
+
+def test_a_stream_that_fails_is_an_error_to_its_reader(tmp_path: Path) -> None:
+    """That its end marker is missing is nothing to readers: they take the end of the bytes for that of the stream."""
+    tokens = np.zeros(1_200_000, np.int64)
+    tokens[-1] = 512
+    np.save(tmp_path / "late.npy", tokens)
+    done = exported("--tokens", tmp_path / "late.npy", "--columns", "token")
+    assert done.returncode == 1
+    assert b"token id 512 at position 1199999" in done.stderr
+    with pa.ipc.open_stream(done.stdout) as stream:
+        assert stream.read_next_batch().num_rows > 0
+        with pytest.raises(pa.ArrowInvalid, match="Expected to read 8 metadata bytes, but only read 0"):
+            stream.read_all()
+    with pytest.raises(pl.exceptions.ComputeError):
+        pl.read_ipc_stream(io.BytesIO(done.stdout))
+
+
+def test_a_query_that_fails_midway_is_an_error_to_its_reader() -> None:
+    query = "SELECT CASE WHEN range = 900000 THEN error('late') ELSE range END AS n FROM range(1000000)"
+    command = [*PROGRAM, str(CHECKPOINT), "--format", "arrow", "-c", query]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert b"late" in done.stderr
+    with pa.ipc.open_stream(done.stdout) as stream, pytest.raises(pa.ArrowInvalid, match="but only read 0"):
+        stream.read_all()
 
 
 def test_a_terminal_gets_no_arrow_stream() -> None:

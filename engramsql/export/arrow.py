@@ -1,4 +1,4 @@
-"""Arrow IPC and Parquet. A query that fails midway leaves no end marker and no footer: nothing that looks whole.
+"""Arrow IPC and Parquet. A query that fails midway leaves no footer, or a cut stream: nothing that looks whole.
 
 Every value arrives as it was, or the result is refused: HUGEINT and UHUGEINT are DECIMAL(38,0); BIGNUM, BIT and TIMETZ,
 which Arrow has no types for, are text. A VARIANT is refused: its text would not tell 1 from '1'.
@@ -7,7 +7,7 @@ which Arrow has no types for, are text. A VARIANT is refused: its text would not
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
 import duckdb
@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
     from engramsql.export.style import Style
 
-__all__ = ["REFUSED", "checked", "exact", "write_arrow", "write_arrow_file", "write_parquet"]
+__all__ = ["CUT", "REFUSED", "checked", "exact", "write_arrow", "write_arrow_file", "write_parquet"]
 
 #: Types whose values have no place in a format.
 REFUSED = {"arrow": ("type", "variant"), "parquet": ("type", "variant", "interval", "union")}
 
+CUT = b"\xff\xff\xff\xff\x08\0\0\0"
+"""What a stream that failed ends with: the beginning of a message of 8 bytes, which do not come. Arrow's readers take
+the end of the bytes, without an end marker, for the end of the stream."""
 _BATCH_ROWS = 8192
 # A row group of Parquet: as many rows as DuckDB's own, or fewer wide ones.
 _GROUP_ROWS = 122_880
@@ -63,8 +66,13 @@ def _write_ipc(
     with _named_overflow(relation, "arrow"):
         reader = exact(relation).to_arrow_reader(_BATCH_ROWS)
         writer = open_writer(sink, reader.schema)
-        for batch in reader:
-            writer.write_batch(checked(batch, relation, "arrow"))
+        try:
+            for batch in reader:
+                writer.write_batch(checked(batch, relation, "arrow"))
+        except BaseException:
+            with suppress(OSError):
+                sink.write(CUT)
+            raise
         writer.close()
 
 

@@ -125,19 +125,14 @@ def export_to_stdout(
     ids: object = None,
     options: Options,
 ) -> Export:
-    """Writes the same to standard output, which is whole only if nothing is raised.
+    """Writes the same to standard output, in a format of ``STREAMED``; whole only if nothing is raised.
 
     Raises:
-        ArgumentError: If the format is none for a pipe or a terminal, and as of :func:`export_to`.
+        ArgumentError: If it would be an Arrow stream on a terminal, and as of :func:`export_to`.
         BrokenPipeError: If nobody reads any longer.
     """
-    if options.rows_per_file is not None or options.replace:
-        option = "--replace" if options.rows_per_file is None else "--rows-per-file"
-        raise ArgumentError(f"{option} belongs to files, and '-' is standard output; name a path")
     _check(options, tokens, ids)
     format = format_of("-", options.format or STREAMED[0])
-    if format.name not in STREAMED:
-        raise ArgumentError(f"{format.name} is read from a file; to standard output go {', '.join(STREAMED)}")
     if is_terminal(sys.stdout) and format.name == STREAMED[0]:
         raise ArgumentError("an Arrow stream is no text for a terminal; pipe it into a program, or give --format csv")
     compression = _compression(format, options.compression)

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from engramsql.export.arrow import CUT
+from engramsql.export.files.sink import PipeSink
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -45,6 +48,12 @@ class IpcStream(_Ipc):
 
     def __init__(self, layout: Layout, sink: Sink) -> None:
         super().__init__(pa.ipc.new_stream, layout, sink)
+        self._sink = sink
+
+    def abandon(self) -> None:
+        """Has a pipe end in the middle of a message; of a file nothing is left."""
+        if isinstance(self._sink, PipeSink):
+            self._sink.write_last(CUT)
 
 
 class Parquet:

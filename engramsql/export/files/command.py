@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "run", "shell_parser"]
 
-# The output that is no file.
-_STDOUT = "-"
 _QUOTES = """--sql "QUERY": between '...' the first single quote of the query ends it"""
 _ROW_CACHE = "64MiB"
 
@@ -56,7 +54,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         if what is not None and options.ram_budget is None and "ENGRAMSQL_RAM_BUDGET" not in os.environ:
             _bound_row_cache(database, what)
         said = _exported(database, what, options)
-        if options.output == _STDOUT:
+        if options.output == grammar.STDOUT:
             say(said)
         else:
             print(said)
@@ -86,7 +84,7 @@ def command(database: Database, words: Sequence[str]) -> str:
     grammar.settle(options, parser)
     if options.db is not None or options.ram_budget is not None:
         raise ArgumentError(".export writes from the database that is open; leave --db and --ram-budget out")
-    if options.output == _STDOUT:
+    if options.output == grammar.STDOUT:
         raise ArgumentError(".export writes files, and '-' is none; name a file, or run engramsql export TABLE -")
     what = _what(options)
     try:
@@ -164,7 +162,7 @@ def _exported(database: Database, what: str | Path | None, options: argparse.Nam
             sql=options.sql,
         )
         exported: Any = _relation(database, options.sql) if what is None else what
-        if options.output == _STDOUT:
+        if options.output == grammar.STDOUT:
             found = export_to_stdout(database, exported, tokens=options.tokens, ids=options.ids, options=chosen)
         else:
             found = export_to(
@@ -187,7 +185,9 @@ def _said(found: Export, path: str, seconds: float, *, resumed: bool) -> str:
     records = f"{found.rows} record{'s' * (found.rows != 1)}, {size(found.bytes)}{files}"
     # What an earlier run wrote was not written in the time of this one.
     pace = "" if resumed else f", {size(found.bytes / max(seconds, 1e-9))}/s"
-    return f"{'standard output' if path == _STDOUT else path}: {records}, {found.format}; {elapsed(seconds)}{pace}"
+    return (
+        f"{'standard output' if path == grammar.STDOUT else path}: {records}, {found.format}; {elapsed(seconds)}{pace}"
+    )
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def _told_to_resume(output: str) -> Iterator[None]:
         # One more would interrupt the line itself.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         path = Path(os.path.abspath(output))
-        if output == _STDOUT:
+        if output == grammar.STDOUT:
             what = "what was written is not whole"
         elif path.with_name(f".{path.name}.unfinished").exists():
             what = "what is complete is kept, go on with --resume"

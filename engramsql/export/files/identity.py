@@ -63,6 +63,8 @@ def file_identity(paths: Sequence[str | os.PathLike[str]]) -> list[dict[str, Any
         try:
             status = os.stat(name)
         except OSError as error:
+            if os.fspath(path) == "-":
+                raise ArgumentError("'-' is no file: tokens and ids are read from files; name one") from None
             raise ArgumentError(
                 f"cannot read '{os.fspath(path)}': {error.strerror}{what_was_meant(os.fspath(path))}"
             ) from None

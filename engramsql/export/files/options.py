@@ -6,9 +6,12 @@ import argparse
 import shlex
 
 from engramsql._arguments import count
-from engramsql.export.files.formats import COMPRESSIONS, ENDINGS, FILE_FORMATS, VALUES
+from engramsql.export.files.formats import COMPRESSIONS, ENDINGS, FILE_FORMATS, STREAMED, VALUES
 
-__all__ = ["build", "settle"]
+__all__ = ["STDOUT", "build", "settle"]
+
+STDOUT = "-"
+"""The output that is no file."""
 
 _SHELL_EXAMPLES = (
     "ple rows.parquet",
@@ -123,6 +126,19 @@ def settle(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None
         parser.error(f"give the output once: '{options.file}' or --output {options.output}")
     else:
         options.output = options.file
+    if options.output == STDOUT:
+        _settle_stdout(options, parser)
+
+
+def _settle_stdout(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    for option in ("rows_per_file", "resume", "restart", "replace"):
+        if getattr(options, option):
+            parser.error(f"--{option.replace('_', '-')} belongs to files, and '-' is standard output; name a path")
+    # Where there is no file, it is the stream, as in --format arrow of a query.
+    if options.format == "arrow":
+        options.format = "arrows"
+    if options.format not in (None, *STREAMED):
+        parser.error(f"{options.format} needs a file; to standard output go {', '.join(STREAMED)}")
 
 
 def _no_output(options: argparse.Namespace, prog: str) -> str:

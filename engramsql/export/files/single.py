@@ -64,6 +64,8 @@ def write_file(path: Path, layout: Layout, source: Source, *, replace: bool, pro
         StorageError: If the system refuses.
     """
     if not replace and os.path.lexists(path):
+        if not (path.is_file() or path.is_dir() or path.is_symlink()):
+            raise ArgumentError(f"'{path}' is a device or a pipe; name a file, or '-' for standard output (engramsql)")
         raise ArgumentError(f"'{path}' exists already; name a new file, or replace it (--replace, replace=True)")
     if path.is_dir():
         raise ArgumentError(f"'{path}' is a directory; name a file, or write several into it with --rows-per-file")

@@ -9,6 +9,9 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import select
+import sys
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +23,7 @@ __all__ = ["PipeSink", "Sink"]
 # Writing out begins for each of these, and is waited for when there are a few of them.
 _WINDOW = 16 << 20
 _BEHIND = 4
+_INTERRUPTED_MILLISECONDS = 500
 _NOT_KNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.ESPIPE, errno.EOPNOTSUPP})
 # linux/fs.h: wait for what is being written, begin to write, wait for that.
 _WAIT_BEFORE, _WRITE, _WAIT_AFTER = 1, 2, 4
@@ -118,6 +122,15 @@ class PipeSink(Sink):
 
     def _push(self, start: int) -> None:
         """Nothing: what was written is on its way."""
+
+    def write_last(self, data: bytes) -> None:
+        """Writes a few bytes after a failure, unless nobody reads any longer; after Ctrl-C it waits half a second."""
+        interrupted = isinstance(sys.exc_info()[1], KeyboardInterrupt)
+        waiting = select.poll()
+        waiting.register(self._descriptor, select.POLLOUT)
+        if waiting.poll(_INTERRUPTED_MILLISECONDS if interrupted else None):
+            with suppress(OSError):
+                os.write(self._descriptor, data)
 
     def seekable(self) -> bool:
         """It is not."""
