@@ -587,8 +587,10 @@ def test_what_an_editor_leaves_cannot_act_on_a_dumb_terminal(home: Path, tmp_pat
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
 def test_bytes_that_are_not_utf8_are_told_and_the_session_goes_on(home: Path, term: str):
     with shell(home, TERM=term) as terminal:
+        start = terminal.mark()
         terminal.type_bytes(b"SELECT 'a\xff' AS x;\r")
-        terminal.wait("byte 0xff in what was typed is not UTF-8; nothing was run")
+        terminal.wait("byte 0xff in what was typed is not UTF-8; nothing was run", since=start)
+        terminal.wait_prompt(since=start)
         terminal.run("SELECT 40 + 2 AS x;", "│    42 │")
 
 

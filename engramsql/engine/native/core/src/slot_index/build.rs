@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::fault;
 use crate::progress::Progress;
 use crate::storage::checksum::{BLOCK_BYTES, Checksums};
-use crate::storage::{OrderedWriter, StorageError, require_space, sync_directory};
+use crate::storage::{OrderedWriter, StorageError, remove_leftovers, require_space, sync_directory};
 use std::path::Path;
 
 /// Bytes of buckets that are handed on at once.
@@ -39,6 +39,7 @@ impl Record for Hashed {
 /// Builds the index of `keys` in `directory`, as `SlotIndex::build` says.
 pub(super) fn build(keys: &Keys, directory: &Path, keys_blake3: &str, memory: u64, progress: &Progress) -> Result<()> {
     std::fs::create_dir_all(directory).map_err(|error| StorageError::io("create", directory, error))?;
+    remove_leftovers(directory)?;
     let homes = homes(keys.slots());
     let bytes = homes * BUCKET_BYTES as u64;
     require_space(directory, bytes + spilled(keys, memory))?;
